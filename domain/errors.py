@@ -1,0 +1,271 @@
+"""One error tree for everything that can go wrong.
+
+::
+
+    LedgerError
+     ├── InvalidInput (also a ValueError)      what came in is wrong; the place is named
+     │    ├── InvalidId                        E4
+     │    ├── DuplicateMessageId               E4
+     │    ├── UnknownMessage
+     │    ├── UnknownConversation
+     │    ├── InvalidPolicy                    W2
+     │    ├── InvalidJob                       A7
+     │    ├── InvalidCommand                   A7
+     │    ├── InvalidSetting
+     │    ├── MalformedRecord                  an imported file, with line or path
+     │    └── BudgetTooSmall                   H3
+     ├── Refused                               a command the aggregate refuses
+     │    ├── AlreadyClaimed                   A1
+     │    ├── AlreadyCompleted                 A1, A2
+     │    ├── Exhausted                        A3
+     │    ├── NotTheHolder                     A4
+     │    ├── LeaseExpired                     A4, A5
+     │    ├── AttemptOutOfTurn                 A3, A4
+     │    └── DifferentResult                  A2
+     ├── StoreError                            the store cannot do it
+     │    ├── NotALedger
+     │    ├── NewerFormat
+     │    ├── LedgerBusy
+     │    ├── LedgerReadOnly
+     │    ├── DiskFull
+     │    ├── StoreUnavailable
+     │    └── ConcurrentAppend                 A8, before it is decided again
+     └── DamagedLog                            what is stored is not what was sealed
+          ├── UnknownEvent                     A10, L5
+          └── MalformedEvent
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LedgerError(Exception):
+    """Base of every error of this package. ``code`` is stable and goes into JSON output."""
+
+    code: ClassVar[str] = "ledger_error"
+
+
+class InvalidInput(LedgerError, ValueError):
+    """What came in is wrong; nothing was stored. ``place`` says where."""
+
+    code = "invalid_input"
+
+    def __init__(self, message: str, *, place: str | None = None) -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.place = place
+
+
+class InvalidId(InvalidInput):
+    """An id or scope is not 1 to 512 characters of well-formed text without control characters (E4)."""
+
+    code = "invalid_id"
+
+
+class DuplicateMessageId(InvalidInput):
+    """One message id stands twice in a conversation (E4). Both places are named."""
+
+    code = "duplicate_message_id"
+
+    def __init__(self, message_id: str, first: str, second: str) -> None:
+        super().__init__(f"message id {message_id!r} stands twice: at {first} and at {second}")
+        self.message_id = message_id
+        self.first = first
+        self.second = second
+
+
+class UnknownMessage(InvalidInput):
+    """No such message in this conversation."""
+
+    code = "unknown_message"
+
+
+class UnknownConversation(InvalidInput):
+    """No such conversation in this scope."""
+
+    code = "unknown_conversation"
+
+
+class InvalidPolicy(InvalidInput):
+    """The three numbers of a window policy do not fit together (W2)."""
+
+    code = "invalid_policy"
+
+
+class InvalidJob(InvalidInput):
+    """A job's range, ids or source hash are not what a range is made of (A7)."""
+
+    code = "invalid_job"
+
+
+class InvalidCommand(InvalidInput):
+    """A command's own fields are malformed or belong to another stream."""
+
+    code = "invalid_command"
+
+
+class InvalidSetting(InvalidInput):
+    """A setting or option has a value that is not allowed."""
+
+    code = "invalid_setting"
+
+
+class MalformedRecord(InvalidInput):
+    """A record of an imported file cannot be read; ``place`` names file and line or path."""
+
+    code = "malformed_record"
+
+
+class BudgetTooSmall(InvalidInput):
+    """What must be sent (system prompt and next user message) is alone larger than the budget (H3)."""
+
+    code = "budget_too_small"
+
+    def __init__(self, needed: int, allowed: int) -> None:
+        super().__init__(f"the request needs at least {needed} bytes, {allowed} are allowed")
+        self.needed = needed
+        self.allowed = allowed
+
+
+class Refused(LedgerError):
+    """A command was understood and refused by the aggregate; the history is as it was."""
+
+    code = "refused"
+
+
+class AlreadyClaimed(Refused):
+    """An open claim on this source exists (A1)."""
+
+    code = "already_claimed"
+
+    def __init__(self, holder: str, expires_at: int, claim_id: str) -> None:
+        super().__init__(f"already claimed by {holder!r} until {expires_at} µs since the epoch")
+        self.holder = holder
+        self.expires_at = expires_at
+        self.claim_id = claim_id
+
+
+class AlreadyCompleted(Refused):
+    """This identity has its one completion (A1, A2). ``version`` is its place in the stream."""
+
+    code = "already_completed"
+
+    def __init__(self, identity: str, version: int) -> None:
+        super().__init__(f"job {identity[:12]}… is completed, by event {version} of its stream")
+        self.identity = identity
+        self.version = version
+
+
+class Exhausted(Refused):
+    """This identity has used its two attempts (A3)."""
+
+    code = "exhausted"
+
+    def __init__(self, identity: str, attempts: int) -> None:
+        super().__init__(f"job {identity[:12]}… has used its {attempts} attempts")
+        self.identity = identity
+        self.attempts = attempts
+
+
+class NotTheHolder(Refused):
+    """The claim named is not the open claim (A4): taken over, released, or never made."""
+
+    code = "not_the_holder"
+
+    def __init__(self, claim_id: str, why: str) -> None:
+        super().__init__(f"claim {claim_id} is not the open claim: {why}")
+        self.claim_id = claim_id
+        self.why = why
+
+
+class LeaseExpired(Refused):
+    """The claim is past its lease (A4, A5); its expiry has been recorded."""
+
+    code = "lease_expired"
+
+    def __init__(self, claim_id: str, expired_at: int) -> None:
+        super().__init__(f"claim {claim_id} expired at {expired_at} µs since the epoch")
+        self.claim_id = claim_id
+        self.expired_at = expired_at
+
+
+class AttemptOutOfTurn(Refused):
+    """An attempt is already open, or the one named is not open."""
+
+    code = "attempt_out_of_turn"
+
+
+class DifferentResult(Refused):
+    """A second, different result for a claim that has completed (A2)."""
+
+    code = "different_result"
+
+
+class StoreError(LedgerError):
+    """The store could not do it. Nothing was half done."""
+
+    code = "store_error"
+
+
+class NotALedger(StoreError):
+    """The file exists and is no ledger."""
+
+    code = "not_a_ledger"
+
+
+class NewerFormat(StoreError):
+    """The ledger was written by a newer format than this software knows."""
+
+    code = "newer_format"
+
+
+class LedgerBusy(StoreError):
+    """Another process held the store for longer than the time-out."""
+
+    code = "ledger_busy"
+
+
+class LedgerReadOnly(StoreError):
+    """The file or its folder cannot be written."""
+
+    code = "ledger_read_only"
+
+
+class DiskFull(StoreError):
+    """The disk is full; the transaction was rolled back."""
+
+    code = "disk_full"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened or reached."""
+
+    code = "store_unavailable"
+
+
+class ConcurrentAppend(StoreError):
+    """Another process appended to this stream first (A8). The use case decides again."""
+
+    code = "concurrent_append"
+
+
+class DamagedLog(LedgerError):
+    """What is stored is not what was sealed. ``index`` names the first place found."""
+
+    code = "damaged_log"
+
+    def __init__(self, message: str, *, index: int | None = None) -> None:
+        super().__init__(f"index {index}: {message}" if index is not None else message)
+        self.index = index
+
+
+class UnknownEvent(DamagedLog):
+    """An event name or schema version that this software does not know (A10, L5)."""
+
+    code = "unknown_event"
+
+
+class MalformedEvent(DamagedLog):
+    """A stored payload does not have the shape its name and schema promise."""
+
+    code = "malformed_event"

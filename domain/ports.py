@@ -1,0 +1,130 @@
+"""What the use cases need from outside, as small protocols. One conformance suite each, run on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from compaction_ledger.domain.conversation import Conversation
+from compaction_ledger.domain.events import RangeFact, RequestDelivered
+from compaction_ledger.domain.finish import Answer
+from compaction_ledger.domain.identity import ModelIdentity
+from compaction_ledger.domain.log import Finding, RangeKey, Recorded
+from compaction_ledger.domain.range_stream import RangeState
+from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.summarization import SummaryRequest
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done and how much there is."""
+
+
+class Transcripts(Protocol):
+    """Where conversations come from. A host puts its own tables or objects behind this."""
+
+    def conversation(self, scope: str, conversation: str) -> Conversation:
+        """The conversation as it is now. Raises :class:`UnknownConversation`."""
+        ...
+
+    def revision(self, scope: str, conversation: str) -> str | None:
+        """A token that changes with every change of the conversation, or ``None`` where none is kept.
+
+        It only saves reading again what has not changed: equal tokens must mean equal messages and runs.
+        """
+        ...
+
+    def conversations(self) -> Iterable[tuple[str, str]]:
+        """Every scope and conversation, in a stable order."""
+        ...
+
+
+class Log(Protocol):
+    """The sealed log. Appends are atomic, dense and decided by the store's unique key (A8, L1)."""
+
+    def now(self) -> int:
+        """The store's clock, in microseconds since the epoch (A5)."""
+        ...
+
+    def size(self) -> int:
+        """How many facts are sealed."""
+        ...
+
+    def load(self, key: RangeKey) -> RangeState:
+        """The state of a range, from its facts. Raises :class:`DamagedLog`."""
+        ...
+
+    def append(self, key: RangeKey, state: RangeState, facts: Sequence[RangeFact]) -> Sequence[int]:
+        """Append ``facts`` behind ``state`` and return their indices. Raises :class:`ConcurrentAppend`."""
+        ...
+
+    def deliver(self, delivery: RequestDelivered) -> int:
+        """Record a delivery in a stream of its own and return its index."""
+        ...
+
+    def read(self, start: int, limit: int, stop: int | None = None) -> Sequence[Recorded]:
+        """At most ``limit`` facts from index ``start`` on, below ``stop``, in order. Raises :class:`DamagedLog`."""
+        ...
+
+    def at(self, indices: Sequence[int]) -> Mapping[int, Recorded]:
+        """The facts at these indices; one that is missing or damaged is left out."""
+        ...
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """Check the whole seal, and yield everything that is wrong."""
+        ...
+
+
+class ReadModels(Protocol):
+    """The rows that the log implies, up to :meth:`position`. Disposable: they can always be rebuilt."""
+
+    def position(self) -> int:
+        """How many facts of the log the rows reflect."""
+        ...
+
+    def registry_fingerprint(self) -> str:
+        """Under which prompt registry the rows were built (P4)."""
+        ...
+
+    def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
+        """Every identity of this conversation, by range and place in the log."""
+        ...
+
+    def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
+        """Every range known to the log, by scope, conversation and first pair."""
+        ...
+
+    def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
+        """The timeline of attempts, in the log's order."""
+        ...
+
+    def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
+        """Recorded deliveries, in the log's order."""
+        ...
+
+    def catch_up(self, log: Log, progress: Progress | None = None) -> int:
+        """Apply what is new in ``log``, each fact once, and return the position (P2)."""
+        ...
+
+    def rebuild(self, log: Log, progress: Progress | None = None) -> int:
+        """Build everything anew beside the old rows, then switch (P3)."""
+        ...
+
+
+class Summarizer(Protocol):
+    """A model that condenses replies. It is given assistant replies and nothing else (B4)."""
+
+    @property
+    def model(self) -> ModelIdentity:
+        """Provider, name and the settings that change output (I1)."""
+        ...
+
+    def summarize(self, request: SummaryRequest) -> Answer:
+        """Call the model once. Faults of the provider come back as an answer with ``fault`` set."""
+        ...
+
+
+class Admission(Protocol):
+    """A bound on attempts at once (D1)."""
+
+    def admit(self) -> Callable[[], None] | None:
+        """Take a slot and return what gives it back; ``None`` means: not now (D2)."""
+        ...

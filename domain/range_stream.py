@@ -1,0 +1,363 @@
+"""The aggregate: one append-only stream per range (section 5), as two pure functions.
+
+``decide(state, command)`` says what happens; ``evolve(state, fact)`` says what is so afterwards. Rules
+are judged in ``decide`` alone: ``evolve`` accepts whatever once was legal (A10). Time and ids come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from compaction_ledger.domain.commands import (
+    ClaimRange,
+    Command,
+    FinishAttempt,
+    ImportSummary,
+    ReleaseClaim,
+    StartAttempt,
+)
+from compaction_ledger.domain.errors import (
+    AlreadyClaimed,
+    AlreadyCompleted,
+    AttemptOutOfTurn,
+    DifferentResult,
+    Exhausted,
+    InvalidCommand,
+    LeaseExpired,
+    NotTheHolder,
+    Refused,
+)
+from compaction_ledger.domain.events import (
+    AttemptFailed,
+    AttemptStarted,
+    ClaimReleased,
+    RangeClaimed,
+    RangeCompleted,
+    RangeFact,
+    SummaryImported,
+)
+from compaction_ledger.domain.finish import Answer, FinishFacts, Usage, failures, output_digest
+from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.identity import Job, check_job
+
+MAX_ATTEMPTS = 2
+MAX_TIME = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaim:
+    """A claim that nobody has recorded the end of."""
+
+    claim_id: str
+    holder: str
+    identity: str
+    source_hash: str
+    expires_at: int
+    attempt_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The one completion of an identity: by which claim or import, with which text, where in the stream."""
+
+    by: str
+    text_digest: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeState:
+    """What the facts of one range say. ``version`` counts them; ``key`` is scope, conversation, first pair."""
+
+    version: int = 0
+    key: tuple[str, str, int] | None = None
+    open: Mapping[str, OpenClaim] = field(default_factory=dict)  # by claim id
+    attempts: Mapping[str, int] = field(default_factory=dict)  # by identity
+    completions: Mapping[str, Completion] = field(default_factory=dict)  # by identity
+    closed: Mapping[str, str] = field(default_factory=dict)  # claim id to how it ended
+    failed: Mapping[str, str] = field(default_factory=dict)  # attempt id to its failure code
+
+
+EMPTY = RangeState()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The facts to append, and the refusal to raise once they are stored (expiry is recorded even then, A5).
+
+    ``already`` is set when the same command has been carried out before: nothing to append, no error (A2).
+    """
+
+    facts: tuple[RangeFact, ...] = ()
+    refusal: Refused | None = None
+    already: bool = False
+
+
+ALREADY_DONE = Decision(already=True)
+
+
+def decide(state: RangeState, command: Command) -> Decision:
+    """Judge ``command`` in ``state``. Raises :class:`InvalidInput` only for malformed commands (A7)."""
+    match command:
+        case ClaimRange():
+            return _claim(state, command)
+        case StartAttempt():
+            return _start(state, command)
+        case FinishAttempt():
+            return _finish(state, command)
+        case ReleaseClaim():
+            return _release(state, command)
+        case ImportSummary():
+            return _import(state, command)
+
+
+def evolve(state: RangeState, fact: RangeFact) -> RangeState:
+    """The state after ``fact``. Judges nothing (A10)."""
+    return replace(_evolved(state, fact), version=state.version + 1)
+
+
+def fold(facts: Iterable[RangeFact], state: RangeState = EMPTY) -> RangeState:
+    """The state after all ``facts``."""
+    return reduce(evolve, facts, state)
+
+
+# --- decide -----------------------------------------------------------------------------------------
+
+
+def _claim(state: RangeState, command: ClaimRange) -> Decision:
+    check_id(command.claim_id, "claim id")
+    check_id(command.holder, "holder")
+    check_job(command.job)
+    _check_stream(state, command.job)
+    _check_lease(command.now, command.lease)
+    identity = command.job.identity
+    held = state.open.get(command.claim_id)
+    if held is not None and held.identity == identity:
+        return ALREADY_DONE
+    if command.claim_id in state.open or command.claim_id in state.closed:
+        return Decision(refusal=NotTheHolder(command.claim_id, "this claim id was used before"))
+    expired: tuple[RangeFact, ...] = ()
+    for claim in state.open.values():
+        if claim.source_hash != command.job.source_hash:
+            continue
+        if command.now < claim.expires_at:
+            return Decision(refusal=AlreadyClaimed(claim.holder, claim.expires_at, claim.claim_id))
+        expired += _expiry(claim)
+    state = fold(expired, state)
+    refusal = _closed_identity(state, identity)
+    if refusal is not None:
+        return Decision(expired, refusal)
+    claimed = RangeClaimed(
+        claim_id=command.claim_id,
+        holder=command.holder,
+        identity=identity,
+        job=command.job,
+        policy=command.policy.numbers,
+        expires_at=command.now + command.lease,
+    )
+    return Decision((*expired, claimed))
+
+
+def _start(state: RangeState, command: StartAttempt) -> Decision:
+    check_id(command.attempt_id, "attempt id")
+    _check_lease(command.now, command.lease)
+    claim = state.open.get(command.claim_id)
+    if claim is None:
+        return Decision(refusal=_not_open(state, command.claim_id))
+    if claim.attempt_id == command.attempt_id:
+        return ALREADY_DONE
+    if command.now >= claim.expires_at:
+        return _expired(claim)
+    if claim.attempt_id is not None or command.attempt_id in state.failed:
+        return Decision(refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} of this claim is open"))
+    refusal = _closed_identity(state, claim.identity)
+    if refusal is not None:
+        return Decision(refusal=refusal)
+    number = state.attempts.get(claim.identity, 0) + 1
+    started = AttemptStarted(
+        command.claim_id, command.attempt_id, claim.identity, number, command.now + command.lease
+    )
+    return Decision((started,))
+
+
+def _finish(state: RangeState, command: FinishAttempt) -> Decision:
+    codes = failures(command.answer)
+    claim = state.open.get(command.claim_id)
+    if claim is None:
+        return _finished_before(state, command, failed=bool(codes))
+    if command.attempt_id in state.failed:
+        return ALREADY_DONE if codes else Decision(refusal=DifferentResult("this attempt has failed"))
+    if claim.attempt_id != command.attempt_id:
+        return Decision(refusal=AttemptOutOfTurn(f"attempt {command.attempt_id} is not open"))
+    if command.now >= claim.expires_at:
+        return _expired(claim, command.answer)
+    if codes:
+        return Decision((_failure(claim, command.attempt_id, command.answer, codes, command.retry_at),))
+    completed = state.completions.get(claim.identity)
+    if completed is not None:  # imported while the attempt ran
+        return Decision(refusal=AlreadyCompleted(claim.identity, completed.version))
+    answer = command.answer
+    return Decision(
+        (
+            RangeCompleted(
+                claim_id=claim.claim_id,
+                attempt_id=command.attempt_id,
+                identity=claim.identity,
+                source_hash=claim.source_hash,
+                text=answer.text,
+                finish=answer.finish,
+                usage=answer.usage,
+            ),
+        )
+    )
+
+
+def _finished_before(state: RangeState, command: FinishAttempt, *, failed: bool) -> Decision:
+    """The claim is not open: the same result sent again is already done, anything else is refused (A2, A4)."""
+    if failed and command.attempt_id in state.failed:
+        return ALREADY_DONE
+    for completion in state.completions.values():
+        if completion.by == command.claim_id:
+            if not failed and completion.text_digest == output_digest(command.answer.text):
+                return ALREADY_DONE
+            return Decision(refusal=DifferentResult(f"claim {command.claim_id} completed with another result"))
+    return Decision(refusal=_not_open(state, command.claim_id))
+
+
+def _release(state: RangeState, command: ReleaseClaim) -> Decision:
+    claim = state.open.get(command.claim_id)
+    if claim is None:
+        if state.closed.get(command.claim_id) == command.reason:
+            return ALREADY_DONE
+        return Decision(refusal=_not_open(state, command.claim_id))
+    if command.now >= claim.expires_at:
+        return _expired(claim)
+    if claim.attempt_id is not None:
+        return Decision(refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} is open and must be finished first"))
+    return Decision((ClaimReleased(claim.claim_id, claim.identity, command.reason),))
+
+
+def _import(state: RangeState, command: ImportSummary) -> Decision:
+    check_id(command.import_id, "import id")
+    check_id(command.origin, "origin")
+    check_job(command.job)
+    _check_stream(state, command.job)
+    codes = failures(Answer(command.text, FinishFacts(("stop",))))
+    if codes:
+        raise InvalidCommand(f"the text is not acceptable as a summary: {', '.join(codes)}", place="summary")
+    identity = command.job.identity
+    completed = state.completions.get(identity)
+    if completed is not None:
+        if completed.text_digest == output_digest(command.text):
+            return ALREADY_DONE
+        return Decision(refusal=AlreadyCompleted(identity, completed.version))
+    return Decision((SummaryImported(command.import_id, identity, command.job, command.text, command.origin),))
+
+
+def _check_stream(state: RangeState, job: Job) -> None:
+    key = (job.scope, job.conversation, job.from_pair)
+    if state.key is not None and state.key != key:
+        raise InvalidCommand(f"the job is of {key}, the stream of {state.key}", place="stream")
+
+
+def _check_lease(now: int, lease: int) -> None:
+    if now < 0 or lease <= 0 or now + lease > MAX_TIME:
+        raise InvalidCommand(f"now {now} and lease {lease} must be microseconds, the lease above zero", place="lease")
+
+
+def _closed_identity(state: RangeState, identity: str) -> Refused | None:
+    completed = state.completions.get(identity)
+    if completed is not None:
+        return AlreadyCompleted(identity, completed.version)
+    attempts = state.attempts.get(identity, 0)
+    return Exhausted(identity, attempts) if attempts >= MAX_ATTEMPTS else None
+
+
+def _not_open(state: RangeState, claim_id: str) -> NotTheHolder:
+    return NotTheHolder(claim_id, state.closed.get(claim_id, "no such claim"))
+
+
+def _expired(claim: OpenClaim, answer: Answer | None = None) -> Decision:
+    """Refuse the holder that came too late, and record what its clock could not be trusted to prevent (A5)."""
+    return Decision(_expiry(claim, answer), LeaseExpired(claim.claim_id, claim.expires_at))
+
+
+def _expiry(claim: OpenClaim, answer: Answer | None = None) -> tuple[RangeFact, ...]:
+    released = ClaimReleased(claim.claim_id, claim.identity, "expired")
+    if claim.attempt_id is None:
+        return (released,)
+    return (_failure(claim, claim.attempt_id, answer, ("lease_expired",), None), released)
+
+
+def _failure(
+    claim: OpenClaim, attempt_id: str, answer: Answer | None, codes: tuple, retry_at: int | None
+) -> AttemptFailed:
+    first, *also = codes
+    return AttemptFailed(
+        claim_id=claim.claim_id,
+        attempt_id=attempt_id,
+        identity=claim.identity,
+        failure=first,
+        also=tuple(also),
+        finish=answer.finish if answer else FinishFacts(),
+        usage=answer.usage if answer else Usage(),
+        output_digest=output_digest(answer.text) if answer and answer.text else None,
+        retry_at=retry_at,
+        detail=answer.detail if answer else None,
+    )
+
+
+# --- evolve -----------------------------------------------------------------------------------------
+
+
+def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
+    match fact:
+        case RangeClaimed():
+            job = fact.job
+            claim = OpenClaim(fact.claim_id, fact.holder, fact.identity, job.source_hash, fact.expires_at)
+            key = (job.scope, job.conversation, job.from_pair)
+            return replace(state, key=key, open={**state.open, fact.claim_id: claim})
+        case AttemptStarted():
+            claim = replace(state.open[fact.claim_id], attempt_id=fact.attempt_id, expires_at=fact.expires_at)
+            return replace(
+                state,
+                open={**state.open, fact.claim_id: claim},
+                attempts={**state.attempts, fact.identity: state.attempts.get(fact.identity, 0) + 1},
+            )
+        case AttemptFailed():
+            return _attempt_failed(state, fact)
+        case RangeCompleted():
+            state = _completed(state, fact.identity, fact.claim_id, fact.text)
+            return _close(state, fact.claim_id, "completed")
+        case ClaimReleased():
+            return _close(state, fact.claim_id, fact.reason)
+        case SummaryImported():
+            job = fact.job
+            state = replace(state, key=(job.scope, job.conversation, job.from_pair))
+            return _completed(state, fact.identity, fact.import_id, fact.text)
+
+
+def _attempt_failed(state: RangeState, fact: AttemptFailed) -> RangeState:
+    """The attempt is over; the claim too, when it was the last attempt of its identity (A3)."""
+    claim = replace(state.open[fact.claim_id], attempt_id=None)
+    state = replace(
+        state,
+        open={**state.open, fact.claim_id: claim},
+        failed={**state.failed, fact.attempt_id: fact.failure},
+    )
+    # An expired claim is closed by the ClaimReleased that follows in the same append.
+    if fact.failure != "lease_expired" and state.attempts.get(fact.identity, 0) >= MAX_ATTEMPTS:
+        return _close(state, fact.claim_id, "exhausted")
+    return state
+
+
+def _completed(state: RangeState, identity: str, by: str, text: str) -> RangeState:
+    completion = Completion(by, output_digest(text), state.version + 1)
+    return replace(state, completions={**state.completions, identity: completion})
+
+
+def _close(state: RangeState, claim_id: str, how: str) -> RangeState:
+    still_open = {key: claim for key, claim in state.open.items() if key != claim_id}
+    return replace(state, open=still_open, closed={**state.closed, claim_id: how})

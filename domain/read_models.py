@@ -1,0 +1,107 @@
+"""The rows of the read models (P1): what the log says, in the shape that questions are asked in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
+from compaction_ledger.domain.prompts import Verdict
+
+SummaryStatus = Literal["claimed", "running", "failed", "released", "exhausted", "completed", "imported"]
+RangeStatus = Literal["due", "running", "failed", "exhausted", "done"]
+AttemptOutcome = Literal["running", "failed", "completed"]
+
+FINISHED: frozenset[str] = frozenset({"completed", "imported"})
+OPEN: frozenset[str] = frozenset({"claimed", "running"})
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """One identity of one range. The text is not here: it is kept in the log, at ``index``."""
+
+    scope: str
+    conversation: str
+    from_pair: int
+    to_pair: int
+    identity: str
+    source_hash: str
+    model: ModelIdentity
+    prompt: PromptVersion
+    status: SummaryStatus
+    validity: Verdict
+    attempts: int
+    holder: str | None
+    expires_at: int | None
+    retry_at: int | None
+    failure: str | None
+    index: int | None
+    recorded_at: int | None
+    origin: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the identity has its completion, by a worker or by import."""
+        return self.status in FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """One range of a conversation, by its latest source in the log."""
+
+    scope: str
+    conversation: str
+    from_pair: int
+    to_pair: int
+    status: RangeStatus
+    source_hash: str
+    identity: str
+    retry_at: int | None
+    updated_index: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt, for review. ``number`` is 1 or 2."""
+
+    scope: str
+    conversation: str
+    from_pair: int
+    to_pair: int
+    attempt_id: str
+    claim_id: str
+    identity: str
+    holder: str
+    number: int
+    outcome: AttemptOutcome
+    failure: str | None
+    also: tuple[str, ...]
+    detail: str | None
+    signals: tuple[str, ...]
+    tool_calls: int
+    output_digest: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    started_index: int
+    started_at: int
+    ended_index: int | None
+    ended_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRow:
+    """One recorded delivery; the whole of it is in the log, at ``index``."""
+
+    delivery_id: str
+    scope: str
+    conversation: str
+    run: str | None
+    shape: str
+    bytes_used: int
+    bytes_allowed: int
+    request_digest: str
+    index: int
+    recorded_at: int
