@@ -1,0 +1,1 @@
+"""Adapters: stores, importers, summarizers. Imports ``domain``; never ``projections``."""

@@ -1,0 +1,1 @@
+"""The sealed log on ``eventsourcing``: stored names, envelopes, recorders, the application."""

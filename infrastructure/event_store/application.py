@@ -1,0 +1,190 @@
+"""The event-sourced application: ``eventsourcing``'s ``Application``, repository and event store.
+
+The aggregate is immutable: the repository folds a stream with the domain's ``evolve`` as projector
+function. Nothing is configured by the process's environment: a host that uses ``eventsourcing`` for
+itself must not change our storage by its variables.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+from uuid import UUID
+
+from eventsourcing.application import AggregateNotFoundError, Application
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    InfrastructureFactory,
+    IntegrityError,
+    Mapper,
+)
+from eventsourcing.popo import POPOFactory
+from eventsourcing.utils import Environment, EnvType
+
+from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog
+from compaction_ledger.domain.events import RangeFact, RequestDelivered
+from compaction_ledger.domain.log import Finding, RangeKey, Recorded
+from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
+from compaction_ledger.infrastructure.event_store import codec
+from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
+from compaction_ledger.infrastructure.event_store.sealing import sealed_time
+from compaction_ledger.infrastructure.event_store.streams import delivery_stream, range_stream
+from compaction_ledger.infrastructure.event_store.verification import verify_seal
+
+Row = tuple[int, str, int, str, bytes, bytes, bytes]
+
+
+class SealedRecorder(Protocol):
+    """What the application needs of a recorder beyond ``eventsourcing``'s own interface."""
+
+    def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
+    def rows_at(self, indices: Sequence[int]) -> list[Row]: ...
+    def head(self) -> tuple[int, str]: ...
+    def counts(self) -> tuple[int, int]: ...
+    def subject(self, scope: str, conversation: str, new_reference: str) -> str: ...
+    def find_subject(self, scope: str, conversation: str) -> str | None: ...
+    def clock(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RangeAggregate:
+    """The folded stream, as the repository returns it."""
+
+    id: UUID
+    version: int
+    state: RangeState
+
+
+class LedgerLog(Application[UUID]):
+    """The sealed log, behind the port :class:`compaction_ledger.domain.ports.Log`."""
+
+    name = "compaction-ledger"
+
+    def __init__(self, recorder: ApplicationRecorder) -> None:
+        self._given_recorder = recorder
+        self._subjects: dict[tuple[str, str], str] = {}
+        super().__init__()
+
+    # --- how the application is put together: nothing from the environment ---
+
+    def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
+        return Environment(name, {})
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
+        return POPOFactory(env)
+
+    def construct_mapper(self) -> Mapper[UUID]:
+        return FactMapper()
+
+    def construct_recorder(self) -> ApplicationRecorder:
+        return self._given_recorder
+
+    @property
+    def sealed(self) -> SealedRecorder:
+        """The recorder, with what sealing adds to it."""
+        return cast(SealedRecorder, self.recorder)
+
+    # --- the port ---
+
+    def now(self) -> int:
+        """Microseconds since the epoch, by the store's clock (A5)."""
+        return self.sealed.clock()
+
+    def size(self) -> int:
+        """How many facts are sealed."""
+        return self.sealed.head()[0]
+
+    def load(self, key: RangeKey) -> RangeState:
+        """The state of a range; empty where nothing has happened yet."""
+        subject = self._known_subject(key.scope, key.conversation)
+        if subject is None:
+            return EMPTY
+        try:
+            aggregate: RangeAggregate = self.repository.get(
+                range_stream(subject, key),
+                projector_func=cast(Any, project_range),
+            )
+        except AggregateNotFoundError:
+            return EMPTY
+        return aggregate.state
+
+    def append(self, key: RangeKey, state: RangeState, facts: Sequence[RangeFact]) -> Sequence[int]:
+        """Append ``facts`` behind ``state``; raises :class:`ConcurrentAppend` where another came first (A8)."""
+        subject = self._subject(key.scope, key.conversation)
+        stream = range_stream(subject, key)
+        events = [StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)]
+        return self._save(events, subject)
+
+    def deliver(self, delivery: RequestDelivered) -> int:
+        """Record a delivery, in a stream of its own."""
+        subject = self._subject(delivery.scope, delivery.conversation)
+        stream = delivery_stream(subject, delivery.delivery_id)
+        return self._save([StreamEvent(stream, 1, delivery)], subject)[0]
+
+    def read(self, start: int, limit: int, stop: int | None = None) -> Sequence[Recorded]:
+        """Facts in the order of the index, each checked against its seal."""
+        rows = self.sealed.rows(start, limit, stop)
+        for expected, row in enumerate(rows, start=start):
+            if row[0] != expected:
+                raise DamagedLog("an event is missing here", index=expected)
+        return list(map(recorded, rows))
+
+    def at(self, indices: Sequence[int]) -> Mapping[int, Recorded]:
+        """The facts at ``indices`` whose seal holds."""
+        found: dict[int, Recorded] = {}
+        for row in self.sealed.rows_at(indices):
+            try:
+                found[row[0]] = recorded(row)
+            except DamagedLog:  # the caller is told by its absence, verification tells why
+                continue
+        return found
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """Check the whole seal (L1, L3) and every payload's form."""
+        return verify_seal(self.sealed, progress)
+
+    # --- inside ---
+
+    def _save(self, events: Sequence[StreamEvent], subject: str) -> list[int]:
+        try:
+            recordings = self.events.put(cast(Any, events), subject=subject)
+        except IntegrityError as error:
+            raise ConcurrentAppend("another process appended to this stream first") from error
+        return [recording.notification.id - 1 for recording in recordings]
+
+    def _subject(self, scope: str, conversation: str) -> str:
+        known = self._known_subject(scope, conversation)
+        if known is None:
+            known = self.sealed.subject(scope, conversation, secrets.token_hex(16))
+            self._subjects[scope, conversation] = known
+        return known
+
+    def _known_subject(self, scope: str, conversation: str) -> str | None:
+        known = self._subjects.get((scope, conversation))
+        if known is None:
+            known = self.sealed.find_subject(scope, conversation)
+            if known is not None:
+                self._subjects[scope, conversation] = known
+        return known
+
+
+def project_range(aggregate: RangeAggregate | None, events: Iterable[StreamEvent]) -> RangeAggregate | None:
+    """The projector function of the repository: our ``evolve`` over the events of a stream."""
+    state = aggregate.state if aggregate else EMPTY
+    stream = aggregate.id if aggregate else None
+    for event in events:
+        if event.originator_version != state.version + 1:
+            raise DamagedLog(f"stream {event.originator_id.hex} has no event {state.version + 1}")
+        stream = event.originator_id
+        state = evolve(state, cast(RangeFact, event.fact))
+    return RangeAggregate(stream, state.version, state) if stream else None
+
+
+def recorded(row: Row) -> Recorded:
+    """The recorded fact of a row whose seal holds. Raises :class:`DamagedLog`."""
+    index, stream, version, topic, state, envelope, leaf = row
+    at = sealed_time(index, stream, version, topic, state, envelope or b"", leaf or b"")
+    return Recorded(index, stream, version, at, codec.decode(topic, state, index))

@@ -1,0 +1,70 @@
+"""The envelope that is sealed for each event (L3): small canonical JSON, stored and verified verbatim."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+ENVELOPE_FORMAT = 1
+LEAF_PREFIX = b"\x00"  # RFC 6962 section 2.1
+
+# The fields hold no character that JSON would escape, so this pattern matches the canonical form alone.
+_ENVELOPE = re.compile(
+    rb'\{"event":"([A-Za-z0-9_.-]{1,64})","format":1,"key":"([A-Za-z0-9_.:/-]{0,128})",'
+    rb'"origin":"([A-Za-z0-9_.:/-]{1,256})","payload":"([0-9a-f]{64})","previous":"((?:[0-9a-f]{64})?)",'
+    rb'"recorded":(0|[1-9][0-9]{0,15}),"schema":(0|[1-9][0-9]{0,5}),"stream":"([0-9a-f]{32})",'
+    rb'"subject":"((?:[0-9a-f]{32})?)","version":(0|[1-9][0-9]{0,15})\}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The sealed particulars of one event. ``payload`` and ``previous`` are hexadecimal SHA-256."""
+
+    origin: str
+    stream: str
+    version: int
+    event: str
+    schema: int
+    payload: str
+    key: str
+    subject: str
+    previous: str
+    recorded: int
+
+    def encode(self) -> bytes:
+        """The envelope's bytes: RFC 8785, keys in canonical order."""
+        return (
+            f'{{"event":"{self.event}","format":{ENVELOPE_FORMAT},"key":"{self.key}",'
+            f'"origin":"{self.origin}","payload":"{self.payload}","previous":"{self.previous}",'
+            f'"recorded":{self.recorded},"schema":{self.schema},"stream":"{self.stream}",'
+            f'"subject":"{self.subject}","version":{self.version}}}'
+        ).encode("ascii")
+
+
+def parse_fields(data: bytes) -> tuple[bytes, ...] | None:
+    """The fields in the order event, key, origin, payload, previous, recorded, schema, stream, subject, version.
+
+    ``None`` if ``data`` is not an envelope of this format to the letter.
+    """
+    match = _ENVELOPE.fullmatch(data)
+    return match.groups() if match else None
+
+
+def parse(data: bytes) -> Envelope | None:
+    """The envelope in ``data``, or ``None`` if it is not one of this format to the letter."""
+    fields = parse_fields(data)
+    if fields is None:
+        return None
+    event, key, origin, payload, previous, recorded, schema, stream, subject, version = (
+        field.decode("ascii") for field in fields
+    )
+    return Envelope(
+        origin, stream, int(version), event, int(schema), payload, key, subject, previous, int(recorded)
+    )
+
+
+def leaf_hash(envelope: bytes) -> bytes:
+    """``SHA-256(0x00 || envelope)`` (RFC 6962 section 2.1)."""
+    return hashlib.sha256(LEAF_PREFIX + envelope).digest()

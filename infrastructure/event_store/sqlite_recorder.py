@@ -1,0 +1,217 @@
+"""The sealed recorder on SQLite: ``eventsourcing``'s recorder with a head, leaves and a dense index (L1)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
+from eventsourcing.sqlite import SQLiteApplicationRecorder
+
+from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.infrastructure.event_store.sealing import seal, sealed_time, stream_hex
+from compaction_ledger.infrastructure.sqlite.database import Database
+
+Row = tuple[int, str, int, str, bytes, bytes, bytes]
+"""Index, stream, version, topic, payload, envelope, leaf hash."""
+
+_ROWS = (
+    "SELECT e.idx, e.originator_id, e.originator_version, e.topic, e.state, l.envelope, l.hash "
+    "FROM stored_events AS e LEFT JOIN leaves AS l ON l.idx = e.idx "
+)
+_NO_LEAF = (b"", b"")
+
+
+class SealedSQLiteRecorder(SQLiteApplicationRecorder):
+    """Stores events with their leaves. Notification ids are the index plus one.
+
+    The tables are made when the file is opened; :meth:`create_table` does nothing.
+    """
+
+    datastore: Database
+
+    def __init__(self, datastore: Database, clock: Callable[[], int]) -> None:
+        super().__init__(datastore)
+        self.clock = clock
+        self.create_table_statements = []
+        self.select_max_notification_id_statement = "SELECT max(idx) + 1 FROM stored_events"
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """Store and seal ``stored_events`` in one transaction; ``subject`` is the conversation's reference.
+
+        Raises ``IntegrityError`` where a version of a stream is taken (A8). When the commit's outcome is not
+        known, reads back whether it happened (A9).
+        """
+        if not stored_events:
+            return []
+        sealed: list[tuple[int, StoredEvent, bytes]] = []
+        try:
+            with self.datastore.transaction(commit=True) as cursor:
+                sealed = self._seal(cursor, stored_events, kwargs.get("subject", ""))
+        except StoreError:
+            if not sealed or not self._is_stored(sealed):
+                raise
+        return [index + 1 for index, _, _ in sealed]
+
+    def _seal(
+        self, cursor: sqlite3.Cursor, events: Sequence[StoredEvent], subject: str
+    ) -> list[tuple[int, StoredEvent, bytes]]:
+        size, origin = cursor.execute("SELECT size, origin FROM log_head WHERE id = 0").fetchone()
+        recorded = self.clock()
+        previous: dict[str, str] = {}
+        sealed: list[tuple[int, StoredEvent, bytes]] = []
+        for index, event in enumerate(events, start=size):
+            stream = stream_hex(event.originator_id)
+            if stream not in previous:
+                previous[stream] = _last_leaf(cursor, stream)
+            envelope, leaf = seal(event, origin, subject, previous[stream], recorded)
+            cursor.execute(
+                "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)",
+                (index, stream, event.originator_version, event.topic, event.state),
+            )
+            cursor.execute("INSERT INTO leaves VALUES (?, ?, ?)", (index, envelope, leaf))
+            previous[stream] = leaf.hex()
+            sealed.append((index, event, envelope))
+        cursor.execute("UPDATE log_head SET size = ? WHERE id = 0", (size + len(events),))
+        return sealed
+
+    def _is_stored(self, sealed: Sequence[tuple[int, StoredEvent, bytes]]) -> bool:
+        """Whether exactly these envelopes stand where we wrote them (A9). No answer is no success."""
+        try:
+            with self.datastore.transaction(commit=False) as cursor:
+                for index, _, envelope in sealed:
+                    cursor.execute("SELECT envelope FROM leaves WHERE idx = ?", (index,))
+                    if cursor.fetchone() != (envelope,):
+                        return False
+        except StoreError:
+            return False
+        return True
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """The events of a stream, each checked against its seal. Raises :class:`DamagedLog`."""
+        where, params = ["e.originator_id = ?"], [stream_hex(originator_id)]
+        if gt is not None:
+            where.append(f"e.originator_version > {gt:d}")
+        if lte is not None:
+            where.append(f"e.originator_version <= {lte:d}")
+        statement = (
+            f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.originator_version {'DESC' if desc else 'ASC'}"
+            + ("" if limit is None else f" LIMIT {limit:d}")
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, params)
+            rows: list[Row] = cursor.fetchall()
+        return [checked_event(row) for row in rows]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """As the base class, in the order of the index, each event checked against its seal."""
+        first = 0 if start is None else start - 1 if inclusive_of_start else start
+        rows = self.rows(first, limit, stop, topics)
+        events = map(checked_event, rows)
+        return [
+            Notification(e.originator_id, e.originator_version, e.topic, e.state, id=row[0] + 1)
+            for row, e in zip(rows, events, strict=True)
+        ]
+
+    def rows(self, start: int, limit: int, stop: int | None = None, topics: Sequence[str] = ()) -> list[Row]:
+        """At most ``limit`` rows from index ``start``, below ``stop``, in order, unchecked."""
+        where = [f"e.idx >= {start:d}"]
+        if stop is not None:
+            where.append(f"e.idx < {stop:d}")
+        if topics:
+            where.append(f"e.topic IN ({','.join('?' * len(topics))})")
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.idx LIMIT {limit:d}", list(topics))
+            rows: list[Row] = cursor.fetchall()
+        return rows
+
+    def rows_at(self, indices: Sequence[int]) -> list[Row]:
+        """The rows at these indices, unchecked, in no particular order; those that are missing are left out."""
+        rows: list[Row] = []
+        with self.datastore.transaction(commit=False) as cursor:
+            for chunk in _chunks(indices, 500):
+                cursor.execute(f"{_ROWS}WHERE e.idx IN ({','.join('?' * len(chunk))})", chunk)
+                rows += cursor.fetchall()
+        return rows
+
+    def head(self) -> tuple[int, str]:
+        """The log's size and origin."""
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
+            row = cursor.fetchone()
+        return (row[0], row[1]) if row else (0, "")
+
+    def counts(self) -> tuple[int, int]:
+        """How many events and leaves are stored."""
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute("SELECT (SELECT count(*) FROM stored_events), (SELECT count(*) FROM leaves)")
+            events, leaves = cursor.fetchone()
+        return events, leaves
+
+    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
+        """The reference of a conversation; ``new_reference`` is stored for one that has none."""
+        with self.datastore.transaction(commit=False) as cursor:
+            found = _subject(cursor, scope, conversation)
+        if found is not None:
+            return found
+        with self.datastore.transaction(commit=True) as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO subjects VALUES (?, ?, ?)", (scope, conversation, new_reference)
+            )
+            found = _subject(cursor, scope, conversation)
+        if found is None:
+            raise IntegrityError(f"the reference {new_reference} is taken")
+        return found
+
+    def find_subject(self, scope: str, conversation: str) -> str | None:
+        """The reference of a conversation, if it has one."""
+        with self.datastore.transaction(commit=False) as cursor:
+            return _subject(cursor, scope, conversation)
+
+
+def checked_event(row: Row) -> StoredEvent:
+    """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
+    index, stream, version, topic, state, envelope, leaf = row
+    sealed_time(index, stream, version, topic, state, *((envelope, leaf) if envelope and leaf else _NO_LEAF))
+    return StoredEvent(UUID(stream), version, topic, state)
+
+
+def _last_leaf(cursor: sqlite3.Cursor, stream: str) -> str:
+    cursor.execute(
+        "SELECT l.hash FROM stored_events AS e JOIN leaves AS l ON l.idx = e.idx "
+        "WHERE e.originator_id = ? ORDER BY e.originator_version DESC LIMIT 1",
+        (stream,),
+    )
+    row = cursor.fetchone()
+    return row[0].hex() if row else ""
+
+
+def _subject(cursor: sqlite3.Cursor, scope: str, conversation: str) -> str | None:
+    cursor.execute(
+        "SELECT reference FROM subjects WHERE scope = ? AND conversation = ?", (scope, conversation)
+    )
+    row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,204 @@
+"""The database of one ledger file, on the connection pool of ``eventsourcing``.
+
+Every writing transaction is ``BEGIN IMMEDIATE``: it waits for its turn before it reads, so it never fails at
+the end. Whatever SQLite says becomes an error of our tree, and a failed commit is rolled back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+from typing import cast
+
+from eventsourcing.persistence import PersistenceError
+from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteDatastore
+
+from compaction_ledger.domain.errors import LedgerBusy, NewerFormat, NotALedger, StoreError
+from compaction_ledger.infrastructure.sqlite.errors import translated
+
+APPLICATION_ID = 0x434C4447  # "CLDG"
+FORMAT = 1
+BUSY_TIMEOUT_SECONDS = 30
+
+
+class Transaction:
+    """One transaction on a pooled connection. Gives the cursor; rolls back on any error.
+
+    A context manager of its own instead of three nested ones: it stands around every read and write.
+    """
+
+    __slots__ = ("_commit", "_connection", "_database", "_raw")
+
+    def __init__(self, database: Database, *, commit: bool) -> None:
+        self._database = database
+        self._commit = commit
+
+    def __enter__(self) -> sqlite3.Cursor:
+        try:
+            self._connection = cast(Connection, self._database.pool.get_connection(is_writer=self._commit))
+        except (sqlite3.Error, PersistenceError) as error:
+            raise translated(error, self._database.path) from error
+        self._raw = self._connection.raw
+        try:
+            return self._raw.execute("BEGIN IMMEDIATE" if self._commit else "BEGIN")
+        except sqlite3.Error as error:
+            self._database.pool.put_connection(self._connection)
+            raise translated(error, self._database.path) from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._commit and error is None:
+                self._raw.commit()
+        except sqlite3.Error as failed:
+            error = failed
+        finally:
+            self._raw.rollback()  # nothing to do after a commit
+            self._database.pool.put_connection(self._connection)
+        if isinstance(error, sqlite3.Error):
+            raise translated(error, self._database.path) from error
+
+
+class Connection(SQLiteConnection):
+    """A pooled connection that lets its transactions reach SQLite directly."""
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        """The connection of the standard library."""
+        return self._sqlite_conn
+
+
+class ConnectionPool(SQLiteConnectionPool):
+    """Connections with the pragmas of a ledger."""
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self._uri = _uri(path, read_only=read_only)
+        self._read_only = read_only
+        super().__init__(db_name=self._uri, pool_timeout=BUSY_TIMEOUT_SECONDS)
+
+    def _create_connection(self) -> Connection:
+        connection = sqlite3.connect(
+            self._uri,
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=BUSY_TIMEOUT_SECONDS,
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return Connection(connection, max_age=None)
+
+
+class Database(SQLiteDatastore):
+    """One open ledger file. :meth:`transaction` is the only way in."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.pool = ConnectionPool(path, read_only=read_only)
+        self.single_row_tracking = True
+        self.originator_id_type = "uuid"
+
+    def transaction(self, *, commit: bool) -> Transaction:  # type: ignore[override]
+        """A transaction; rolled back on any error, which comes out as one of our own tree.
+
+        A writing one is ``BEGIN IMMEDIATE``: it waits for its turn before it reads anything.
+        """
+        return Transaction(self, commit=commit)
+
+
+def open_database(path: Path, *, create: bool = True, read_only: bool = False) -> Database:
+    """Open a ledger file, making it when it is not there and ``create`` is set.
+
+    Raises :class:`NotALedger`, :class:`NewerFormat`, :class:`LedgerReadOnly`, :class:`StoreUnavailable` …
+    """
+    if not path.exists():
+        if not create or read_only:
+            raise NotALedger(f"there is no ledger at {path}")
+        if not path.parent.is_dir():
+            raise NotALedger(f"there is no folder {path.parent} to make a ledger in")
+    elif path.is_dir():
+        raise NotALedger(f"{path} is a folder")
+    database = Database(path, read_only=read_only)
+    try:
+        if not _is_ready(database):
+            if not create or read_only:
+                raise NotALedger(f"{path} is an empty database and no ledger")
+            _initialize(database)
+    except StoreError:
+        database.close()
+        raise
+    return database
+
+
+def _is_ready(database: Database) -> bool:
+    """Whether the file is a ledger we know; False for an empty database. Raises for anything else."""
+    with database.transaction(commit=False) as cursor:
+        return _judge(cursor, database.path)
+
+
+def _judge(cursor: sqlite3.Cursor, path: Path) -> bool:
+    cursor.execute("PRAGMA application_id")
+    application_id = cursor.fetchone()[0]
+    cursor.execute("PRAGMA user_version")
+    version = cursor.fetchone()[0]
+    if application_id == APPLICATION_ID:
+        if version > FORMAT:
+            raise NewerFormat(f"{path} has format {version}, this software knows up to {FORMAT}")
+        return True
+    cursor.execute("SELECT count(*) FROM sqlite_master")
+    if application_id or version or cursor.fetchone()[0]:
+        raise NotALedger(f"{path} is a database of something else")
+    return False
+
+
+def _initialize(database: Database) -> None:
+    """Make the tables. Safe when several processes do it at once: the lock decides, the rest find it done."""
+    _set_wal(database)
+    schema = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    with database.transaction(commit=True) as cursor:
+        if _judge(cursor, database.path):
+            return
+        for statement in statements(schema):
+            cursor.execute(statement)
+        cursor.execute("INSERT INTO log_head VALUES (0, 0, ?)", (f"compaction-ledger/{uuid.uuid4().hex}",))
+        cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        cursor.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _set_wal(database: Database) -> None:
+    """Switch to write-ahead logging. SQLite does not wait for its lock here, so we do."""
+    deadline = monotonic() + BUSY_TIMEOUT_SECONDS
+    with database.get_connection(commit=True) as connection:
+        cursor = connection.cursor()
+        while True:
+            try:
+                cursor.execute("PRAGMA journal_mode = WAL")
+                cursor.fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                busy = translated(error, database.path)
+                if not isinstance(busy, LedgerBusy) or monotonic() > deadline:
+                    raise busy from error
+                sleep(0.01)
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of an SQL script, one by one, so that they can run inside one transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _uri(path: Path, *, read_only: bool) -> str:
+    uri = path.absolute().as_uri()
+    return f"{uri}?mode=ro" if read_only else uri

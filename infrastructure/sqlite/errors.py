@@ -1,0 +1,49 @@
+"""What SQLite says, in the words of our error tree."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from eventsourcing.persistence import IntegrityError
+
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    DiskFull,
+    LedgerBusy,
+    LedgerError,
+    LedgerReadOnly,
+    NotALedger,
+    StoreError,
+    StoreUnavailable,
+)
+
+_PRIMARY_CODE = 0xFF
+
+
+def translated(error: Exception, path: Path) -> Exception:
+    """The error to raise in place of ``error``. A broken unique key keeps the type ``eventsourcing`` expects."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return IntegrityError(error)
+    if not isinstance(error, sqlite3.Error):  # the pool had no connection to give in time
+        return LedgerBusy(f"{path} has been in use by this process for too long: {error}")
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return _by_code(code & _PRIMARY_CODE, path, error)
+
+
+def _by_code(code: int, path: Path, error: sqlite3.Error) -> LedgerError:
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return LedgerBusy(f"{path} has been locked by another process for too long")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return LedgerReadOnly(f"{path} or its folder cannot be written")
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(f"the disk of {path} is full; nothing was stored")
+        case sqlite3.SQLITE_NOTADB:
+            return NotALedger(f"{path} is not an SQLite file")
+        case sqlite3.SQLITE_CORRUPT:
+            return DamagedLog(f"{path} is damaged as an SQLite file: {error}")
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
+            return StoreUnavailable(f"{path} cannot be opened, read or written: {error}")
+        case _:
+            return StoreError(f"{path}: {error}")

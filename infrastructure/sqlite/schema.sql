@@ -1,0 +1,76 @@
+-- Format 1 of a ledger file. The log: head, events and leaves (proof.md L1).
+CREATE TABLE log_head (
+    id     INTEGER PRIMARY KEY CHECK (id = 0),
+    size   INTEGER NOT NULL CHECK (size >= 0),
+    origin TEXT NOT NULL
+);
+
+CREATE TABLE stored_events (
+    idx                INTEGER PRIMARY KEY,
+    originator_id      TEXT NOT NULL,
+    originator_version INTEGER NOT NULL,
+    topic              TEXT NOT NULL,
+    state              BLOB NOT NULL,
+    UNIQUE (originator_id, originator_version)
+);
+
+CREATE TABLE leaves (
+    idx      INTEGER PRIMARY KEY,
+    envelope BLOB NOT NULL,
+    hash     BLOB NOT NULL
+);
+
+-- The random reference that stands for a conversation in the log (L3, L4).
+CREATE TABLE subjects (
+    scope        TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    reference    TEXT NOT NULL UNIQUE,
+    PRIMARY KEY (scope, conversation)
+) WITHOUT ROWID;
+
+CREATE TRIGGER stored_events_no_update BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER stored_events_no_delete BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER leaves_no_update BEFORE UPDATE ON leaves
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER leaves_no_delete BEFORE DELETE ON leaves
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+-- Transcripts: messages append-only with revisions; the greatest revision is the message as it is now.
+CREATE TABLE conversations (
+    key          INTEGER PRIMARY KEY,
+    scope        TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    revision     INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (scope, conversation)
+);
+
+CREATE TABLE messages (
+    conversation INTEGER NOT NULL REFERENCES conversations (key),
+    position     INTEGER NOT NULL,
+    revision     INTEGER NOT NULL,
+    id           TEXT NOT NULL,
+    run          TEXT NOT NULL,
+    role         TEXT NOT NULL,
+    status       TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    text         BLOB NOT NULL, -- TEXT where it is well formed, else its bytes with three-byte surrogates
+    created_at   INTEGER,
+    deleted      INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (conversation, position, revision)
+);
+CREATE UNIQUE INDEX message_ids ON messages (conversation, id, revision);
+
+CREATE TABLE runs (
+    conversation INTEGER NOT NULL REFERENCES conversations (key),
+    id           TEXT NOT NULL,
+    revision     INTEGER NOT NULL,
+    state        TEXT NOT NULL,
+    PRIMARY KEY (conversation, id, revision)
+) WITHOUT ROWID;
+
+CREATE TRIGGER messages_no_update BEFORE UPDATE ON messages
+BEGIN SELECT RAISE(ABORT, 'messages are append-only: an edit is a new revision'); END;
+CREATE TRIGGER messages_no_delete BEFORE DELETE ON messages
+BEGIN SELECT RAISE(ABORT, 'messages are append-only: a deletion is a new revision'); END;
