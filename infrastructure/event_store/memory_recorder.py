@@ -1,0 +1,73 @@
+"""The sealed recorder in memory, for users' own tests: ``eventsourcing``'s plain-object recorder with leaves."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.popo import POPOApplicationRecorder
+
+from compaction_ledger.infrastructure.event_store.sealing import seal, stream_hex
+
+Row = tuple[int, str, int, str, bytes, bytes, bytes]
+
+
+class SealedMemoryRecorder(POPOApplicationRecorder):
+    """Keeps events with their leaves in lists, by dense index."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__()
+        self.clock = clock
+        self._origin = f"compaction-ledger/{uuid.uuid4().hex}"
+        self._leaves: list[tuple[bytes, bytes]] = []
+        self._last_leaf: dict[str, str] = {}
+        self._subjects: dict[tuple[str, str], str] = {}
+
+    def _update_table(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        recorded = self.clock()
+        for event in stored_events:
+            stream = stream_hex(event.originator_id)
+            envelope, leaf = seal(
+                event, self._origin, kwargs.get("subject", ""), self._last_leaf.get(stream, ""), recorded
+            )
+            self._leaves.append((envelope, leaf))
+            self._last_leaf[stream] = leaf.hex()
+        return super()._update_table(stored_events)
+
+    def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]:
+        """At most ``limit`` rows from index ``start``, below ``stop``, in order."""
+        with self._database_lock:
+            end = min(len(self._stored_events), start + limit, *([] if stop is None else [stop]))
+            return [self._row(index) for index in range(start, end)]
+
+    def rows_at(self, indices: Sequence[int]) -> list[Row]:
+        """The rows at these indices; those that are missing are left out."""
+        with self._database_lock:
+            return [self._row(index) for index in indices if 0 <= index < len(self._stored_events)]
+
+    def head(self) -> tuple[int, str]:
+        """The log's size and origin."""
+        with self._database_lock:
+            return len(self._stored_events), self._origin
+
+    def counts(self) -> tuple[int, int]:
+        """How many events and leaves are stored."""
+        with self._database_lock:
+            return len(self._stored_events), len(self._leaves)
+
+    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
+        """The reference of a conversation; ``new_reference`` is kept for one that has none."""
+        with self._database_lock:
+            return self._subjects.setdefault((scope, conversation), new_reference)
+
+    def find_subject(self, scope: str, conversation: str) -> str | None:
+        """The reference of a conversation, if it has one."""
+        with self._database_lock:
+            return self._subjects.get((scope, conversation))
+
+    def _row(self, index: int) -> Row:
+        event = self._stored_events[index]
+        stream = stream_hex(event.originator_id)
+        return (index, stream, event.originator_version, event.topic, event.state, *self._leaves[index])

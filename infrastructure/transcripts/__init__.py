@@ -1,0 +1,1 @@
+"""Where conversations are kept: the embedded stores behind :class:`compaction_ledger.domain.ports.Transcripts`."""

@@ -1,0 +1,108 @@
+"""Transcripts in memory, for users' own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from threading import RLock
+
+from compaction_ledger.domain.conversation import Conversation, Message, Run, RunState
+from compaction_ledger.domain.errors import (
+    DuplicateMessageId,
+    InvalidInput,
+    UnknownConversation,
+    UnknownMessage,
+)
+from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines
+
+
+@dataclass(slots=True)
+class _Thread:
+    messages: dict[str, Message] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    runs: dict[str, Run] = field(default_factory=dict)
+    revision: int = 0
+
+
+class MemoryTranscripts:
+    """A transcript store in dictionaries, with the promises of the SQLite one."""
+
+    def __init__(self) -> None:
+        self._threads: dict[tuple[str, str], _Thread] = {}
+        self._lock = RLock()
+
+    def append(
+        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+    ) -> None:
+        check_id(scope, "scope")
+        check_id(conversation, "conversation")
+        lines, states = list(messages), list(runs)
+        check_lines(lines, states)
+        with self._lock:
+            thread = self._threads.get((scope, conversation)) or _Thread()
+            positions = dict(thread.positions)
+            for message in lines:
+                if message.id in positions:
+                    raise DuplicateMessageId(
+                        message.id, f"position {positions[message.id]}", f"position {len(positions)}"
+                    )
+                positions[message.id] = len(positions)
+            for m in lines:
+                thread.messages[m.id] = Message(
+                    m.id, m.run, m.role, m.status, m.kind, m.text, conversation, scope
+                )
+            for run in states:
+                thread.runs[run.id] = Run(run.id, run.state, conversation, scope)
+            thread.positions = positions
+            thread.revision += 1
+            self._threads[scope, conversation] = thread
+
+    def revise(self, scope: str, conversation: str, message_id: str, text: str) -> None:
+        if not isinstance(text, str):
+            raise InvalidInput("must be text", place=f"message {message_id!r}: text")
+        with self._lock:
+            thread, message = self._message(scope, conversation, message_id)
+            thread.messages[message_id] = replace(message, text=text)
+            thread.revision += 1
+
+    def delete(self, scope: str, conversation: str, message_id: str) -> None:
+        with self._lock:
+            thread, _ = self._message(scope, conversation, message_id)
+            thread.deleted.add(message_id)
+            thread.revision += 1
+
+    def set_run(self, scope: str, conversation: str, run: str, state: RunState) -> None:
+        check_lines((), [NewRun(run, state)])
+        with self._lock:
+            thread = self._thread(scope, conversation)
+            thread.runs[run] = Run(run, state, conversation, scope)
+            thread.revision += 1
+
+    def conversation(self, scope: str, conversation: str) -> Conversation:
+        with self._lock:
+            thread = self._thread(scope, conversation)
+            messages = [m for m in thread.messages.values() if m.id not in thread.deleted]
+            return Conversation(scope, conversation, messages, dict(thread.runs))
+
+    def revision(self, scope: str, conversation: str) -> str | None:
+        with self._lock:
+            return str(self._thread(scope, conversation).revision)
+
+    def conversations(self) -> Iterable[tuple[str, str]]:
+        with self._lock:
+            return sorted(self._threads)
+
+    def _thread(self, scope: str, conversation: str) -> _Thread:
+        thread = self._threads.get((scope, conversation))
+        if thread is None:
+            raise UnknownConversation(f"there is no conversation {conversation!r} in scope {scope!r}")
+        return thread
+
+    def _message(self, scope: str, conversation: str, message_id: str) -> tuple[_Thread, Message]:
+        thread = self._thread(scope, conversation)
+        message = thread.messages.get(message_id)
+        if message is None or message_id in thread.deleted:
+            raise UnknownMessage(f"conversation {conversation!r} has no message {message_id!r}")
+        return thread, message

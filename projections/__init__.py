@@ -1,0 +1,1 @@
+"""Read models: the rows that the log implies. Imports ``domain``; never ``infrastructure``."""

@@ -1,0 +1,264 @@
+"""From facts to rows: pure, and the same for every store (P1). Judges nothing but the version registry (V1)."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from compaction_ledger.domain.events import (
+    AttemptFailed,
+    AttemptStarted,
+    ClaimReleased,
+    RangeClaimed,
+    RangeCompleted,
+    RequestDelivered,
+    SummaryImported,
+)
+from compaction_ledger.domain.identity import Job
+from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.range_stream import MAX_ATTEMPTS
+from compaction_ledger.projections.records import (
+    AttemptRecord,
+    DeliveryRecord,
+    RangeRecord,
+    Record,
+    SummaryRecord,
+)
+
+
+class Rows(Protocol):
+    """The rows as they are so far. What is got may be changed when it is put again."""
+
+    def summary(self, identity: str) -> SummaryRecord | None: ...
+    def range(self, key: tuple[str, str, int]) -> RangeRecord | None: ...
+    def attempt(self, key: tuple[str, int]) -> AttemptRecord | None: ...
+    def put(self, record: Record) -> None: ...
+
+
+def apply(rows: Rows, entry: Recorded, registry: PromptRegistry) -> None:
+    """Change ``rows`` by one recorded fact."""
+    fact = entry.fact
+    match fact:
+        case RangeClaimed():
+            _claimed(rows, entry, fact, registry)
+        case AttemptStarted():
+            _started(rows, entry, fact)
+        case AttemptFailed():
+            _failed(rows, entry, fact)
+        case RangeCompleted():
+            _completed(rows, entry, fact)
+        case ClaimReleased():
+            _released(rows, entry, fact)
+        case SummaryImported():
+            _imported(rows, entry, fact, registry)
+        case RequestDelivered():
+            _delivered(rows, entry, fact)
+
+
+def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, registry: PromptRegistry) -> None:
+    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, registry)
+    summary.status = "claimed"
+    summary.claim_id = fact.claim_id
+    summary.holder = fact.holder
+    summary.expires_at = fact.expires_at
+    summary.retry_at = None
+    rows.put(summary)
+    _set_range(rows, entry, summary, "running", newest=True)
+
+
+def _started(rows: Rows, entry: Recorded, fact: AttemptStarted) -> None:
+    summary = _known(rows, fact.identity)
+    summary.status = "running"
+    summary.attempts = fact.number
+    summary.expires_at = fact.expires_at
+    rows.put(summary)
+    rows.put(
+        AttemptRecord(
+            identity=fact.identity,
+            number=fact.number,
+            scope=summary.scope,
+            conversation=summary.conversation,
+            from_pair=summary.from_pair,
+            to_pair=summary.to_pair,
+            attempt_id=fact.attempt_id,
+            claim_id=fact.claim_id,
+            holder=summary.holder or "",
+            outcome="running",
+            failure=None,
+            also="[]",
+            detail=None,
+            signals="[]",
+            tool_calls=0,
+            output_digest=None,
+            input_tokens=None,
+            output_tokens=None,
+            started_index=entry.index,
+            started_at=entry.recorded_at,
+            ended_index=None,
+            ended_at=None,
+        )
+    )
+    _set_range(rows, entry, summary, "running")
+
+
+def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed) -> None:
+    summary = _known(rows, fact.identity)
+    exhausted = summary.attempts >= MAX_ATTEMPTS
+    if not _is_finished(summary):
+        summary.status = "exhausted" if exhausted else "failed"
+        summary.failure = fact.failure
+        summary.retry_at = None if exhausted else fact.retry_at
+        if exhausted:
+            summary.holder = summary.expires_at = None
+        rows.put(summary)
+    _end_attempt(rows, entry, summary, fact)
+    _set_range(rows, entry, summary, "exhausted" if exhausted else "failed")
+
+
+def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted) -> None:
+    summary = _known(rows, fact.identity)
+    _finish(summary, entry, "completed")
+    summary.input_tokens = fact.usage.input_tokens
+    summary.output_tokens = fact.usage.output_tokens
+    rows.put(summary)
+    _end_attempt(rows, entry, summary, fact)
+    _set_range(rows, entry, summary, "done")
+
+
+def _released(rows: Rows, entry: Recorded, fact: ClaimReleased) -> None:
+    summary = _known(rows, fact.identity)
+    if _is_finished(summary):
+        return
+    if summary.attempts == 0:
+        summary.status = "released"
+    elif summary.attempts < MAX_ATTEMPTS:
+        summary.status = "failed"
+    else:
+        summary.status = "exhausted"
+    summary.holder = summary.expires_at = None
+    rows.put(summary)
+    state = {"released": "due", "failed": "failed", "exhausted": "exhausted"}[summary.status]
+    _set_range(rows, entry, summary, state)
+
+
+def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, registry: PromptRegistry) -> None:
+    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, registry)
+    _finish(summary, entry, "imported")
+    summary.origin = fact.origin
+    rows.put(summary)
+    if summary.validity == "projectable":
+        _set_range(rows, entry, summary, "done", newest=True)
+
+
+def _delivered(rows: Rows, entry: Recorded, fact: RequestDelivered) -> None:
+    rows.put(
+        DeliveryRecord(
+            delivery_id=fact.delivery_id,
+            scope=fact.scope,
+            conversation=fact.conversation,
+            run=fact.run,
+            shape=fact.shape,
+            bytes_used=fact.bytes_used,
+            bytes_allowed=fact.bytes_allowed,
+            request_digest=fact.request_digest,
+            idx=entry.index,
+            recorded_at=entry.recorded_at,
+        )
+    )
+
+
+def _new_summary(job: Job, identity: str, registry: PromptRegistry) -> SummaryRecord:
+    return SummaryRecord(
+        identity=identity,
+        scope=job.scope,
+        conversation=job.conversation,
+        from_pair=job.from_pair,
+        to_pair=job.to_pair,
+        source_hash=job.source_hash,
+        provider=job.model.provider,
+        model=job.model.name,
+        settings=json.dumps(job.model.settings, ensure_ascii=False) if job.model.settings else "[]",
+        prompt=job.prompt.name,
+        prompt_version=job.prompt.version,
+        status="claimed",
+        validity=registry.verdict(job.prompt),
+    )
+
+
+def _known(rows: Rows, identity: str) -> SummaryRecord:
+    summary = rows.summary(identity)
+    if summary is None:
+        raise LookupError(f"the log has no claim for job {identity}")
+    return summary
+
+
+def _is_finished(summary: SummaryRecord) -> bool:
+    return summary.idx is not None
+
+
+def _finish(summary: SummaryRecord, entry: Recorded, status: str) -> None:
+    summary.status = status
+    summary.idx = entry.index
+    summary.recorded_at = entry.recorded_at
+    summary.holder = summary.expires_at = summary.retry_at = summary.failure = None
+
+
+def _end_attempt(
+    rows: Rows, entry: Recorded, summary: SummaryRecord, fact: AttemptFailed | RangeCompleted
+) -> None:
+    attempt = rows.attempt((fact.identity, summary.attempts))
+    if attempt is None:
+        raise LookupError(f"the log has no attempt {summary.attempts} of job {fact.identity}")
+    if isinstance(fact, AttemptFailed):
+        attempt.outcome = "failed"
+        attempt.failure = fact.failure
+        attempt.also = json.dumps(fact.also)
+        attempt.detail = fact.detail
+        attempt.output_digest = fact.output_digest
+    else:
+        attempt.outcome = "completed"
+    if fact.finish.signals:
+        attempt.signals = json.dumps(fact.finish.signals)
+    attempt.tool_calls = fact.finish.tool_calls
+    attempt.input_tokens = fact.usage.input_tokens
+    attempt.output_tokens = fact.usage.output_tokens
+    attempt.ended_index = entry.index
+    attempt.ended_at = entry.recorded_at
+    rows.put(attempt)
+
+
+def _set_range(rows: Rows, entry: Recorded, summary: SummaryRecord, status: str, *, newest: bool = False) -> None:
+    """Let the range's row say ``status``, unless a newer source or a finished summary has the say.
+
+    ``newest``: this fact brings the range's latest source (a claim or an import).
+    """
+    record = rows.range((summary.scope, summary.conversation, summary.from_pair))
+    if record is None:
+        record = RangeRecord(
+            scope=summary.scope,
+            conversation=summary.conversation,
+            from_pair=summary.from_pair,
+            to_pair=summary.to_pair,
+            status=status,
+            source_hash=summary.source_hash,
+            identity=summary.identity,
+            retry_at=summary.retry_at,
+            updated_index=entry.index,
+            updated_at=entry.recorded_at,
+        )
+    elif record.source_hash == summary.source_hash:
+        if record.status == "done" and status != "done":
+            return
+        record.status = status
+        record.identity = summary.identity
+    elif newest:
+        record.status = status
+        record.source_hash = summary.source_hash
+        record.identity = summary.identity
+    else:
+        return
+    record.retry_at = summary.retry_at
+    record.updated_index = entry.index
+    record.updated_at = entry.recorded_at
+    rows.put(record)

@@ -1,0 +1,112 @@
+"""Read models in memory: for users' own tests, and for what the read models said at a past position (P5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compaction_ledger.domain.ports import Log, Progress
+from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.projections.fold import apply
+from compaction_ledger.projections.records import (
+    AttemptRecord,
+    DeliveryRecord,
+    RangeRecord,
+    Record,
+    SummaryRecord,
+)
+
+BATCH = 500
+
+
+class MemoryRows:
+    """All rows in dictionaries by primary key."""
+
+    def __init__(self) -> None:
+        self.summaries: dict[str, SummaryRecord] = {}
+        self.ranges: dict[tuple[str, str, int], RangeRecord] = {}
+        self.attempts: dict[tuple[str, int], AttemptRecord] = {}
+        self.deliveries: dict[str, DeliveryRecord] = {}
+
+    def summary(self, identity: str) -> SummaryRecord | None:
+        return self.summaries.get(identity)
+
+    def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
+        return self.ranges.get(key)
+
+    def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
+        return self.attempts.get(key)
+
+    def put(self, record: Record) -> None:
+        match record:
+            case SummaryRecord():
+                self.summaries[record.identity] = record
+            case RangeRecord():
+                self.ranges[record.scope, record.conversation, record.from_pair] = record
+            case AttemptRecord():
+                self.attempts[record.identity, record.number] = record
+            case DeliveryRecord():
+                self.deliveries[record.delivery_id] = record
+            case _:
+                raise TypeError(f"no table for {type(record).__name__}")
+
+
+class MemoryReadModels:
+    """The read models in dictionaries. ``stop`` bounds what is applied, for a view of the past."""
+
+    def __init__(self, registry: PromptRegistry, *, stop: int | None = None) -> None:
+        self._registry = registry
+        self._stop = stop
+        self._rows = MemoryRows()
+        self._position = 0
+
+    def position(self) -> int:
+        return self._position
+
+    def registry_fingerprint(self) -> str:
+        return self._registry.fingerprint
+
+    def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
+        found = [r for r in self._rows.summaries.values() if (r.scope, r.conversation) == (scope, conversation)]
+        return [r.row() for r in sorted(found, key=lambda r: (r.from_pair, r.identity))]
+
+    def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
+        return [
+            record.row()
+            for key, record in sorted(self._rows.ranges.items())
+            if scope in (None, record.scope) and conversation in (None, record.conversation)
+        ]
+
+    def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
+        found = [r for r in self._rows.attempts.values() if (r.scope, r.conversation) == (scope, conversation)]
+        return [r.row() for r in sorted(found, key=lambda r: r.started_index)]
+
+    def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
+        found = [r for r in self._rows.deliveries.values() if (r.scope, r.conversation) == (scope, conversation)]
+        return [r.row() for r in sorted(found, key=lambda r: r.idx)]
+
+    def records(self) -> dict[str, list[tuple[object, ...]]]:
+        """Every row of every table as plain values, by table name and in order of the primary key."""
+        tables = {
+            "summaries": self._rows.summaries,
+            "ranges": self._rows.ranges,
+            "attempts": self._rows.attempts,
+            "deliveries": self._rows.deliveries,
+        }
+        return {name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()}
+
+    def catch_up(self, log: Log, progress: Progress | None = None) -> int:
+        size = log.size() if self._stop is None else min(self._stop, log.size())
+        while self._position < size:
+            for entry in log.read(self._position, BATCH, size):
+                apply(self._rows, entry, self._registry)
+                self._position = entry.index + 1
+            if progress:
+                progress(self._position, size)
+        return self._position
+
+    def rebuild(self, log: Log, progress: Progress | None = None) -> int:
+        fresh = MemoryReadModels(self._registry, stop=self._stop)
+        position = fresh.catch_up(log, progress)
+        self._rows, self._position = fresh._rows, position
+        return position

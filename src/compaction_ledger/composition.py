@@ -1,0 +1,136 @@
+"""The composition root: the one place where adapters are chosen and put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from compaction_ledger.domain.ports import Summarizer
+from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.infrastructure.admission.local import LocalAdmission
+from compaction_ledger.infrastructure.admission.outage import OutageGate
+from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
+from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.infrastructure.transcripts.interface import TranscriptStore
+from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
+from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
+from compaction_ledger.projections.memory import MemoryReadModels
+from compaction_ledger.projections.sqlite import SQLiteReadModels
+from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.compaction import Compactor
+from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.stopping import Stop
+from compaction_ledger.worker import worker_name
+
+Clock = Callable[[], int]
+
+
+def system_clock() -> int:
+    """Microseconds since the epoch, by this machine's clock."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An open ledger, put together. ``transcripts`` is the embedded store, whatever the context reads from."""
+
+    context: Context
+    transcripts: TranscriptStore
+    read_models: SQLiteReadModels | MemoryReadModels
+    admission: LocalAdmission
+    gate: OutageGate
+    close: Callable[[], None]
+
+
+def open_sqlite(
+    path: Path,
+    *,
+    policy: WindowPolicy,
+    registry: PromptRegistry,
+    settings: Settings,
+    create: bool = True,
+    read_only: bool = False,
+    clock: Clock = system_clock,
+) -> Parts:
+    """A ledger in one SQLite file. Raises :class:`StoreError` kinds."""
+    database = open_database(path, create=create, read_only=read_only)
+    log = LedgerLog(SealedSQLiteRecorder(database, clock))
+    transcripts = SQLiteTranscripts(database)
+    read_models = SQLiteReadModels(database, registry)
+    return _parts(log, transcripts, read_models, policy, registry, settings, database.close)
+
+
+def open_memory(
+    *, policy: WindowPolicy, registry: PromptRegistry, settings: Settings, clock: Clock = system_clock
+) -> Parts:
+    """A ledger in memory, for users' own tests."""
+    log = LedgerLog(SealedMemoryRecorder(clock))
+    return _parts(
+        log, MemoryTranscripts(), MemoryReadModels(registry), policy, registry, settings, lambda: None
+    )
+
+
+def past_read_models(registry: PromptRegistry, stop: int) -> MemoryReadModels:
+    """Empty read models that follow a log up to ``stop`` and no further (P5)."""
+    return MemoryReadModels(registry, stop=stop)
+
+
+def compactor(
+    parts: Parts, summarizer: Summarizer, settings: Settings, *, stop: Stop, holder: str | None = None
+) -> Compactor:
+    """A compactor over an open ledger."""
+    return Compactor(
+        context=parts.context,
+        summarizer=summarizer,
+        admission=parts.admission,
+        gate=parts.gate,
+        holder=holder or worker_name(),
+        lease=int(settings.lease_seconds * 1_000_000),
+        stop=stop,
+    )
+
+
+def default_summarizer() -> Summarizer:
+    """The embedded summarizer: offline and deterministic."""
+    from compaction_ledger.infrastructure.summarizers.extractive import (  # noqa: PLC0415 - on first use
+        ExtractiveSummarizer,
+    )
+
+    return ExtractiveSummarizer()
+
+
+def model_summarizer(model: str, *, base_url: str | None = None, max_tokens: int | None = None) -> Summarizer:
+    """A summarizer that calls ``model``, named as Pydantic AI names models. Needs an extra."""
+    from compaction_ledger.infrastructure.summarizers.pydantic_ai import (  # noqa: PLC0415 - an extra
+        PydanticAISummarizer,
+    )
+
+    return PydanticAISummarizer(model, base_url=base_url, max_tokens=max_tokens)
+
+
+def _parts(
+    log: LedgerLog,
+    transcripts: TranscriptStore,
+    read_models: SQLiteReadModels | MemoryReadModels,
+    policy: WindowPolicy,
+    registry: PromptRegistry,
+    settings: Settings,
+    close: Callable[[], None],
+) -> Parts:
+    def close_all() -> None:
+        log.close()
+        close()
+
+    return Parts(
+        context=Context(log, transcripts, read_models, registry, policy),
+        transcripts=transcripts,
+        read_models=read_models,
+        admission=LocalAdmission(settings.attempts_at_once),
+        gate=OutageGate(settings.outage_after),
+        close=close_all,
+    )

@@ -1,0 +1,274 @@
+"""The public face: open a ledger, compact conversations, assemble requests, and look at what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compaction_ledger import composition
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.assembly import Assembly, Fallback, Options
+from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
+from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
+from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.settings import DEFAULT_SCOPE, Settings
+from compaction_ledger.usecases.assembling import assemble_request, summary_text
+from compaction_ledger.usecases.compaction import CompactionReport, OnRange
+from compaction_ledger.usecases.delivering import record_delivery
+from compaction_ledger.usecases.importing import ImportedSummary, import_summary, job_of_present_source
+from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
+from compaction_ledger.usecases.stopping import NeverStop, Stop
+from compaction_ledger.usecases.verifying import Verification, verify
+from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from compaction_ledger.infrastructure.transcripts.interface import TranscriptStore
+
+READ_BATCH = 500
+
+
+class Ledger:
+    """An open ledger. Use :meth:`open` or :meth:`in_memory`; safe to share between threads.
+
+    Every method raises kinds of :class:`compaction_ledger.LedgerError` only.
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, summarizer: Summarizer | None = None) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._summarizer = summarizer
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        policy: WindowPolicy | None = None,
+        registry: PromptRegistry = DEFAULT_REGISTRY,
+        summarizer: Summarizer | None = None,
+        transcripts: Transcripts | None = None,
+        settings: Settings | None = None,
+        create: bool = True,
+        read_only: bool = False,
+    ) -> Self:
+        """Open the ledger in the SQLite file ``path``, making it where there is none.
+
+        ``transcripts`` puts a host's own conversations in place of the embedded store. ``summarizer`` is
+        the default of :meth:`compact`; without it, that is the offline extractive one.
+        """
+        settings = settings or Settings()
+        parts = composition.open_sqlite(
+            Path(path),
+            policy=policy or WindowPolicy(),
+            registry=registry,
+            settings=settings,
+            create=create,
+            read_only=read_only,
+        )
+        return cls(_reading_from(parts, transcripts), settings, summarizer)
+
+    @classmethod
+    def in_memory(
+        cls,
+        *,
+        policy: WindowPolicy | None = None,
+        registry: PromptRegistry = DEFAULT_REGISTRY,
+        summarizer: Summarizer | None = None,
+        transcripts: Transcripts | None = None,
+        settings: Settings | None = None,
+        clock: composition.Clock = composition.system_clock,
+    ) -> Self:
+        """A ledger that is gone when it is closed, for tests."""
+        settings = settings or Settings()
+        parts = composition.open_memory(
+            policy=policy or WindowPolicy(), registry=registry, settings=settings, clock=clock
+        )
+        return cls(_reading_from(parts, transcripts), settings, summarizer)
+
+    # --- transcripts ---
+
+    @property
+    def transcripts(self) -> TranscriptStore:
+        """The embedded transcript store: append, revise, delete, and read back."""
+        return self._parts.transcripts
+
+    # --- the main job ---
+
+    def plan(
+        self,
+        conversation: str,
+        *,
+        scope: str = DEFAULT_SCOPE,
+        summarizer: Summarizer | None = None,
+        upgrade: bool = False,
+    ) -> ConversationPlan:
+        """Which lines count, which do not and why, and which ranges are due."""
+        model = self._summarizer_or(summarizer).model
+        return plan_conversation(self._parts.context, scope, conversation, model, upgrade=upgrade)
+
+    def compact(
+        self,
+        conversation: str,
+        *,
+        scope: str = DEFAULT_SCOPE,
+        summarizer: Summarizer | None = None,
+        upgrade: bool = False,
+        stop: Stop | None = None,
+        on_range: OnRange | None = None,
+    ) -> CompactionReport:
+        """Summarize every due range of a conversation. What fails is recorded and reported, not raised."""
+        compactor = composition.compactor(
+            self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
+        )
+        return compactor.compact(scope, conversation, upgrade=upgrade, on_range=on_range)
+
+    def compact_all(
+        self,
+        *,
+        summarizer: Summarizer | None = None,
+        upgrade: bool = False,
+        stop: Stop | None = None,
+        on_conversation: OnConversation | None = None,
+    ) -> WorkerRun:
+        """Compact every conversation in turn."""
+        compactor = composition.compactor(
+            self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
+        )
+        conversations = iter(list(self._parts.context.transcripts.conversations()))
+        return run_worker(compactor, conversations, upgrade=upgrade, on_conversation=on_conversation)
+
+    def assemble(
+        self,
+        conversation: str,
+        *,
+        budget: int,
+        scope: str = DEFAULT_SCOPE,
+        shape: str = "openai-chat",
+        fallback: Fallback = "newest_originals",
+        system: str | None = None,
+        next_user: str | None = None,
+    ) -> Assembly:
+        """The next request to the model within ``budget`` bytes, with the manifest of what it holds."""
+        options = Options(budget, shape, fallback, system, next_user)
+        return assemble_request(self._parts.context, scope, conversation, options)
+
+    def record_delivery(self, assembly: Assembly, *, run: str | None = None) -> int:
+        """Record that ``assembly`` was really sent, for ``run``; the delivery's index in the log."""
+        index = record_delivery(self._parts.context, assembly.manifest, run)
+        self._parts.context.read_models.catch_up(self._parts.context.log)
+        return index
+
+    def import_summary(self, job: Job, text: str, *, origin: str) -> ImportedSummary:
+        """Bring in a summary that another store made of exactly this job."""
+        return import_summary(self._parts.context, job, text, origin)
+
+    def job_of_present_source(
+        self,
+        conversation: str,
+        *,
+        from_pair: int,
+        model: ModelIdentity,
+        prompt: PromptVersion,
+        scope: str = DEFAULT_SCOPE,
+    ) -> Job:
+        """A job bound to the range as the conversation is now."""
+        return job_of_present_source(self._parts.context, scope, conversation, from_pair, model, prompt)
+
+    # --- looking ---
+
+    def summaries(self, conversation: str, *, scope: str = DEFAULT_SCOPE) -> Sequence[SummaryRow]:
+        """Every identity of this conversation that the log knows."""
+        return self._parts.read_models.summaries(scope, conversation)
+
+    def summary_text(self, row: SummaryRow) -> str | None:
+        """The text of a finished summary, read from the sealed log; ``None`` if it is damaged."""
+        return summary_text(self._parts.context, row)
+
+    def ranges(self, conversation: str | None = None, *, scope: str | None = None) -> Sequence[RangeRow]:
+        """Every range that the log knows, of one conversation or of all."""
+        return self._parts.read_models.ranges(scope, conversation)
+
+    def attempts(self, conversation: str, *, scope: str = DEFAULT_SCOPE) -> Sequence[AttemptRow]:
+        """The attempts on this conversation's ranges, in the log's order."""
+        return self._parts.read_models.attempts(scope, conversation)
+
+    def deliveries(self, conversation: str, *, scope: str = DEFAULT_SCOPE) -> Sequence[DeliveryRow]:
+        """What requests for this conversation were recorded as sent."""
+        return self._parts.read_models.deliveries(scope, conversation)
+
+    def size(self) -> int:
+        """How many events the log holds."""
+        return self._parts.context.log.size()
+
+    def events(self, start: int = 0, stop: int | None = None) -> Iterator[Recorded]:
+        """The recorded facts from index ``start``, below ``stop``, in order."""
+        end = self.size() if stop is None else min(stop, self.size())
+        while start < end:
+            for entry in self._parts.context.log.read(start, READ_BATCH, end):
+                yield entry
+                start = entry.index + 1
+
+    def at(self, *, index: int | None = None, time: int | None = None) -> ReadModels:
+        """The read models as they were after event ``index``, or at ``time`` in µs since the epoch (P5).
+
+        A time means: up to the last event recorded at or before it, in the log's order.
+        """
+        stop = self.size() if index is None else index + 1
+        if time is not None:
+            stop = max((e.index + 1 for e in self.events(stop=stop) if e.recorded_at <= time), default=0)
+        past = composition.past_read_models(self._parts.context.registry, stop)
+        past.catch_up(self._parts.context.log)
+        return past
+
+    # --- upkeep ---
+
+    def catch_up(self, progress: Progress | None = None) -> int:
+        """Bring the read models up to the log."""
+        return self._parts.read_models.catch_up(self._parts.context.log, progress)
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Build the read models anew beside the serving ones, then switch (P3)."""
+        return self._parts.read_models.rebuild(self._parts.context.log, progress)
+
+    def verify(self, progress: Progress | None = None) -> Verification:
+        """Check the whole seal, and the read models against the log."""
+        read_models = self._parts.read_models
+        expected = composition.past_read_models(self._parts.context.registry, read_models.position())
+        return verify(self._parts.context.log, read_models, expected, progress)
+
+    def conversations(self) -> Iterable[tuple[str, str]]:
+        """Every scope and conversation of the transcripts."""
+        return self._parts.context.transcripts.conversations()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _summarizer_or(self, summarizer: Summarizer | None) -> Summarizer:
+        if summarizer is not None:
+            return summarizer
+        if self._summarizer is None:
+            self._summarizer = composition.default_summarizer()
+        return self._summarizer
+
+
+def _reading_from(parts: Parts, transcripts: Transcripts | None) -> Parts:
+    if transcripts is None:
+        return parts
+    return replace(parts, context=replace(parts.context, transcripts=transcripts))

@@ -1,0 +1,47 @@
+"""Settings, checked at the edge. The environment is read in one place only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from compaction_ledger.domain.errors import InvalidSetting
+
+LEDGER_VARIABLE = "COMPACTION_LEDGER"
+DEFAULT_PATH = Path("compaction-ledger.db")
+DEFAULT_SCOPE = "default"
+
+
+class Settings(BaseModel):
+    """How a ledger is opened and its worker behaves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lease_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    """How long a claim holds; it begins anew when an attempt starts (A5)."""
+
+    attempts_at_once: int = Field(default=4, ge=1, le=10_000)
+    """The bound on attempts at once in this process (D1)."""
+
+    outage_after: int = Field(default=3, ge=1, le=1_000)
+    """After so many unavailable answers in a row no new claim is made until a probe succeeds (D3)."""
+
+
+def checked_settings(**values: object) -> Settings:
+    """Settings from keyword values. Raises :class:`InvalidSetting` naming the first that is wrong."""
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidSetting(first["msg"], place=".".join(map(str, first["loc"]))) from error
+
+
+def ledger_path(given: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """The ledger's path: as given, else from ``COMPACTION_LEDGER``, else ``compaction-ledger.db`` here."""
+    if given is not None:
+        return given
+    named = environment.get(LEDGER_VARIABLE, "")
+    return Path(named) if named else DEFAULT_PATH

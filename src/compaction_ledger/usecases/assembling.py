@@ -1,0 +1,63 @@
+"""Assemble the next request: read the conversation and its stored summaries, and believe neither unchecked."""
+
+from __future__ import annotations
+
+
+
+from compaction_ledger.domain.assembly import Assembly, Candidate, Options, assemble
+from compaction_ledger.domain.eligibility import eligible
+from compaction_ledger.domain.errors import DamagedLog, StoreError
+from compaction_ledger.domain.events import RangeCompleted, SummaryImported
+from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.read_models import SummaryRow
+from compaction_ledger.domain.windows import Range
+from compaction_ledger.usecases.context import Context
+
+
+def assemble_request(context: Context, scope: str, conversation: str, options: Options) -> Assembly:
+    """The next request under a budget, with its manifest (H1 to H8).
+
+    A missing, late or damaged read model degrades to originals (H9). Raises :class:`UnknownConversation`,
+    :class:`BudgetTooSmall`, :class:`InvalidSetting`.
+    """
+    eligibility = eligible(context.transcripts.conversation(scope, conversation))
+    candidates = stored_candidates(context, scope, conversation)
+    return assemble(scope, conversation, eligibility, candidates, context.registry, options)
+
+
+def stored_candidates(context: Context, scope: str, conversation: str) -> list[Candidate]:
+    """The finished summaries of a conversation, their texts read from the sealed log.
+
+    The read model only says where to look. A text whose seal does not hold, or whose event is not the
+    completion of the identity that its row names, is given on as damaged and is not used.
+    """
+    try:
+        rows = [row for row in context.read_models.summaries(scope, conversation) if row.finished]
+        entries = context.log.at([row.index for row in rows if row.index is not None])
+    except (StoreError, DamagedLog, LookupError, ValueError, TypeError):
+        return []
+    return [_candidate(row, entries.get(-1 if row.index is None else row.index)) for row in rows]
+
+
+def _candidate(row: SummaryRow, entry: Recorded | None) -> Candidate:
+    fact = entry.fact if entry else None
+    text: str | None = None
+    if isinstance(fact, (RangeCompleted, SummaryImported)) and fact.identity == row.identity:
+        text = fact.text
+    return Candidate(
+        window=Range(row.from_pair, row.to_pair),
+        identity=row.identity,
+        model=row.model,
+        prompt=row.prompt,
+        source_hash=row.source_hash,
+        index=-1 if row.index is None else row.index,
+        recorded_at=entry.recorded_at if entry else 0,
+        text=text,
+    )
+
+
+def summary_text(context: Context, row: SummaryRow) -> str | None:
+    """The text of a finished summary, from the sealed log; ``None`` if it is damaged or not finished."""
+    return _candidate(row, context.log.at([row.index]).get(row.index)).text if row.index is not None else None
+
+

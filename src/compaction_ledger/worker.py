@@ -1,0 +1,97 @@
+"""A worker: compacts one conversation or all that are due, and stops cleanly when asked to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from compaction_ledger.usecases.compaction import CompactionReport, Compactor, OnRange
+from compaction_ledger.usecases.stopping import Stopped
+
+OnConversation = Callable[[str, str], OnRange | None]
+"""Called before each conversation with scope and id; returns what is told of its ranges."""
+
+
+class SignalStop:
+    """A stop that SIGINT and SIGTERM ask for: at once inside a model call, else before the next step."""
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._in_call = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._requested
+
+    def request(self) -> None:
+        """Ask for a stop; raises :class:`Stopped` when called within a model call."""
+        self._requested = True
+        if self._in_call:
+            self._in_call = False
+            raise Stopped
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Around a model call. A stop that came just before it is heeded too."""
+        self._in_call = True
+        try:
+            if self._requested:
+                raise Stopped
+            yield
+        finally:
+            self._in_call = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """While this lasts, SIGINT and SIGTERM ask for a stop. Only the main thread can use it."""
+
+        def asked(_number: int, _frame: FrameType | None) -> None:
+            self.request()
+
+        before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRun:
+    """What a run over conversations did. ``stopped`` if it was asked to stop before its end."""
+
+    reports: tuple[CompactionReport, ...]
+    stopped: bool
+
+
+def run_worker(
+    compactor: Compactor,
+    conversations: Iterator[tuple[str, str]],
+    *,
+    upgrade: bool = False,
+    on_conversation: OnConversation | None = None,
+) -> WorkerRun:
+    """Compact each conversation in turn until the end or until the compactor's stop is requested."""
+    reports: list[CompactionReport] = []
+    for scope, conversation in conversations:
+        if compactor.stop.requested:
+            return WorkerRun(tuple(reports), stopped=True)
+        on_range = on_conversation(scope, conversation) if on_conversation else None
+        try:
+            reports.append(compactor.compact(scope, conversation, upgrade=upgrade, on_range=on_range))
+        except Stopped:
+            return WorkerRun(tuple(reports), stopped=True)
+    return WorkerRun(tuple(reports), stopped=compactor.stop.requested)
+
+
+def worker_name() -> str:
+    """A name for this worker's claims: host, process and a random part."""
+    host = "".join(c if c.isprintable() else "-" for c in socket.gethostname()) or "host"
+    return f"{host}/{os.getpid()}/{secrets.token_hex(4)}"
