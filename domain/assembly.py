@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from compaction_ledger.domain.binding import pairs_of
-from compaction_ledger.domain.canonical import tagged_sha256
+from compaction_ledger.domain.canonical import MAX_INTEGER, tagged_sha256
 from compaction_ledger.domain.conversation import Pair
 from compaction_ledger.domain.eligibility import Eligibility
 from compaction_ledger.domain.errors import BudgetTooSmall, InvalidJob, InvalidSetting
@@ -122,6 +122,7 @@ def assemble(
         mode = options.fallback
         newest = reversed(segments) if mode == "newest_mixed" else map(render.verbatim, reversed(pairs))
         kept = _newest_that_fit(newest, room)
+        rejected += _over_budget(segments, kept)
     body = frame.body(kept)
     manifest = Manifest(
         scope=scope,
@@ -196,7 +197,8 @@ def _rejection(
         job = job_for(scope, conversation, pairs_of(pairs, candidate.window), candidate.model, candidate.prompt)
     if job.identity != candidate.identity:
         return "identity_mismatch"
-    return "damaged" if candidate.text is None else None
+    readable = candidate.text is not None and 0 <= candidate.recorded_at <= MAX_INTEGER
+    return None if readable else "damaged"
 
 
 def _rejected(candidate: Candidate, reason: RejectionReason) -> RejectedSummary:
@@ -349,6 +351,16 @@ def _newest_that_fit(newest_first: Iterable[_Segment], room: int) -> list[_Segme
         kept.append(segment)
     kept.reverse()
     return kept
+
+
+def _over_budget(segments: Sequence[_Segment], kept: Sequence[_Segment]) -> list[RejectedSummary]:
+    """The valid summaries of the full candidate that do not stand among the kept segments (H8)."""
+    sent = {segment.from_pair for segment in kept if segment.summary is not None}
+    return [
+        _rejected(segment.summary, "over_budget")
+        for segment in segments
+        if segment.summary is not None and segment.from_pair not in sent
+    ]
 
 
 def _groups(kept: Sequence[_Segment], pairs: int) -> tuple[PairGroup, ...]:

@@ -49,7 +49,7 @@ def message_ids(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def pairs_of(pairs: Sequence[Pair], window: Range) -> Sequence[Pair]:
     """The ten pairs of ``window``; raises :class:`InvalidJob` where the conversation has not got them."""
-    source = pairs[window.from_pair : window.to_pair + 1]
-    if window.from_pair % PAIRS_PER_RANGE or len(source) != PAIRS_PER_RANGE:
+    source = pairs[window.from_pair : window.to_pair + 1] if window.is_aligned else ()
+    if len(source) != PAIRS_PER_RANGE:
         raise InvalidJob(f"range {window} is not ten aligned pairs of this conversation")
     return source

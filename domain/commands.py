@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.windows import WindowPolicy
+
+GiveBackReason = Literal["given_back", "source_changed", "backing_off", "stopped"]
+GIVE_BACK_REASONS: frozenset[str] = frozenset(get_args(GiveBackReason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class ReleaseClaim:
     """The holder gives the claim back."""
 
     claim_id: str
-    reason: Literal["given_back", "source_changed", "backing_off", "stopped"]
+    reason: GiveBackReason
     now: int
 
 

@@ -66,6 +66,7 @@ class Conversation:
     def __post_init__(self) -> None:
         check_id(self.scope, "scope")
         check_id(self.id, "conversation")
+        check_ids(self.runs, "run id at place")
         ids = [message.id for message in self.messages]
         check_ids(ids, "message id at position")
         if len(set(ids)) != len(ids):

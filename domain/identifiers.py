@@ -41,13 +41,22 @@ def check_id(value: object, what: str) -> str:
 def check_ids(values: Iterable[str], what: str) -> None:
     """As :func:`check_id` for many at once; the place gets the position in the sequence."""
     ids = list(values)
-    if not ids:
-        return
-    sizes = list(map(len, ids))
-    if min(sizes) and max(sizes) <= MAX_ID_CHARACTERS and not _FORBIDDEN_IN_IDS.search("".join(ids)):
+    if not ids or _all_valid(ids):
         return
     for position, value in enumerate(ids):
         check_id(value, f"{what} {position}")
+
+
+def _all_valid(ids: list[str]) -> bool:
+    try:
+        sizes = list(map(len, ids))
+        together = "".join(ids)
+    except TypeError:  # something that is not text: found and named one by one
+        return False
+    if not min(sizes) or max(sizes) > MAX_ID_CHARACTERS:
+        return False
+    # No control character and no surrogate is printable; the search is for what else is not.
+    return together.isprintable() or not _FORBIDDEN_IN_IDS.search(together)
 
 
 def is_blank(text: str) -> bool:

@@ -10,7 +10,7 @@ from compaction_ledger.domain.binding import message_ids, source_hash
 from compaction_ledger.domain.canonical import encode_ordered, tagged_sha256, utf16_units
 from compaction_ledger.domain.conversation import PAIRS_PER_RANGE, Pair
 from compaction_ledger.domain.errors import InvalidInput, InvalidJob
-from compaction_ledger.domain.identifiers import check_id, is_hash, is_well_formed
+from compaction_ledger.domain.identifiers import check_id, check_ids, is_hash, is_well_formed
 
 JOB_TAG = b"compaction-ledger/job/v1"
 _PROMPT = re.compile(r"([^@\s]+)@([1-9][0-9]{0,8})")
@@ -31,9 +31,7 @@ class ModelIdentity:
         check_id(name, "model name")
         pairs = tuple(sorted((settings or {}).items(), key=lambda item: utf16_units(item[0])))
         for key, value in pairs:
-            check_id(key, "model setting")
-            if not isinstance(value, str) or not is_well_formed(value):
-                raise InvalidInput("must be well-formed text", place=f"model setting {key!r}")
+            _check_setting(key, value)
         return cls(provider, name, pairs)
 
     def __str__(self) -> str:
@@ -120,8 +118,7 @@ def check_job(job: Job) -> None:
     """A7: aligned, exactly ten pairs, exactly twenty unique ids. Raises :class:`InvalidJob` or :class:`InvalidId`."""
     check_id(job.scope, "scope")
     check_id(job.conversation, "conversation")
-    for message_id in job.messages:
-        check_id(message_id, "message id")
+    check_ids(job.messages, "message id")
     if job.from_pair < 0 or job.from_pair % PAIRS_PER_RANGE:
         raise InvalidJob(f"a range begins on a multiple of {PAIRS_PER_RANGE}, not at {job.from_pair}")
     if job.to_pair - job.from_pair + 1 != PAIRS_PER_RANGE:
@@ -130,5 +127,13 @@ def check_job(job: Job) -> None:
         raise InvalidJob(f"a range has {2 * PAIRS_PER_RANGE} unique message ids, not {len(set(job.messages))}")
     if not is_hash(job.source_hash):
         raise InvalidJob("the source hash is not 64 lower-case hexadecimal digits")
-    ModelIdentity.of(job.model.provider, job.model.name, dict(job.model.settings))
+    model = ModelIdentity.of(job.model.provider, job.model.name, dict(job.model.settings))
+    if model != job.model:
+        raise InvalidJob("the model's settings are not unique and in canonical order")
     PromptVersion.parse(str(job.prompt))
+
+
+def _check_setting(key: str, value: object) -> None:
+    check_id(key, "model setting")
+    if not isinstance(value, str) or not is_well_formed(value):
+        raise InvalidInput("must be well-formed text", place=f"model setting {key!r}")

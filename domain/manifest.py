@@ -21,6 +21,7 @@ RejectionReason = Literal[
     "damaged",
     "superseded",
     "not_smaller",
+    "over_budget",
 ]
 
 

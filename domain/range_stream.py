@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 from compaction_ledger.domain.commands import (
+    GIVE_BACK_REASONS,
     ClaimRange,
     Command,
     FinishAttempt,
@@ -38,7 +40,14 @@ from compaction_ledger.domain.events import (
     RangeFact,
     SummaryImported,
 )
-from compaction_ledger.domain.finish import Answer, FinishFacts, Usage, failures, output_digest
+from compaction_ledger.domain.finish import (
+    Answer,
+    FailureCode,
+    FinishFacts,
+    Usage,
+    failures,
+    output_digest,
+)
 from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.identity import Job, check_job
 
@@ -68,6 +77,14 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedAttempt:
+    """An attempt that is over: under which claim, and its failure code or the digest of its summary."""
+
+    claim_id: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class RangeState:
     """What the facts of one range say. ``version`` counts them; ``key`` is scope, conversation, first pair."""
 
@@ -77,7 +94,7 @@ class RangeState:
     attempts: Mapping[str, int] = field(default_factory=dict)  # by identity
     completions: Mapping[str, Completion] = field(default_factory=dict)  # by identity
     closed: Mapping[str, str] = field(default_factory=dict)  # claim id to how it ended
-    failed: Mapping[str, str] = field(default_factory=dict)  # attempt id to its failure code
+    ended: Mapping[str, EndedAttempt] = field(default_factory=dict)  # by attempt id
 
 
 EMPTY = RangeState()
@@ -134,7 +151,7 @@ def _claim(state: RangeState, command: ClaimRange) -> Decision:
     _check_lease(command.now, command.lease)
     identity = command.job.identity
     held = state.open.get(command.claim_id)
-    if held is not None and held.identity == identity:
+    if held is not None and (held.identity, held.holder) == (identity, command.holder):
         return ALREADY_DONE
     if command.claim_id in state.open or command.claim_id in state.closed:
         return Decision(refusal=NotTheHolder(command.claim_id, "this claim id was used before"))
@@ -170,8 +187,10 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
         return ALREADY_DONE
     if command.now >= claim.expires_at:
         return _expired(claim)
-    if claim.attempt_id is not None or command.attempt_id in state.failed:
+    if claim.attempt_id is not None:
         return Decision(refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} of this claim is open"))
+    if _attempt_was_used(state, command.attempt_id):
+        return Decision(refusal=AttemptOutOfTurn(f"attempt id {command.attempt_id} was used before"))
     refusal = _closed_identity(state, claim.identity)
     if refusal is not None:
         return Decision(refusal=refusal)
@@ -186,9 +205,9 @@ def _finish(state: RangeState, command: FinishAttempt) -> Decision:
     codes = failures(command.answer)
     claim = state.open.get(command.claim_id)
     if claim is None:
-        return _finished_before(state, command, failed=bool(codes))
-    if command.attempt_id in state.failed:
-        return ALREADY_DONE if codes else Decision(refusal=DifferentResult("this attempt has failed"))
+        return _finished_before(state, command, codes)
+    if _ended_under(state, command) is not None:
+        return _finished_before(state, command, codes)
     if claim.attempt_id != command.attempt_id:
         return Decision(refusal=AttemptOutOfTurn(f"attempt {command.attempt_id} is not open"))
     if command.now >= claim.expires_at:
@@ -214,19 +233,33 @@ def _finish(state: RangeState, command: FinishAttempt) -> Decision:
     )
 
 
-def _finished_before(state: RangeState, command: FinishAttempt, *, failed: bool) -> Decision:
-    """The claim is not open: the same result sent again is already done, anything else is refused (A2, A4)."""
-    if failed and command.attempt_id in state.failed:
+def _finished_before(
+    state: RangeState, command: FinishAttempt, codes: tuple[FailureCode, ...]
+) -> Decision:
+    """The attempt or its claim is over: the same result sent again is already done (A2, A4)."""
+    ended = _ended_under(state, command)
+    if ended == (codes[0] if codes else output_digest(command.answer.text)):
         return ALREADY_DONE
-    for completion in state.completions.values():
-        if completion.by == command.claim_id:
-            if not failed and completion.text_digest == output_digest(command.answer.text):
-                return ALREADY_DONE
-            return Decision(refusal=DifferentResult(f"claim {command.claim_id} completed with another result"))
+    if state.closed.get(command.claim_id) == "completed" or ended not in (None, "lease_expired"):
+        return Decision(refusal=DifferentResult(f"claim {command.claim_id} has another result"))
     return Decision(refusal=_not_open(state, command.claim_id))
 
 
+def _ended_under(state: RangeState, command: FinishAttempt) -> str | None:
+    """The result of this attempt, if it is over and was made under this claim."""
+    ended = state.ended.get(command.attempt_id)
+    return ended.result if ended is not None and ended.claim_id == command.claim_id else None
+
+
+def _attempt_was_used(state: RangeState, attempt_id: str) -> bool:
+    return attempt_id in state.ended or any(
+        claim.attempt_id == attempt_id for claim in state.open.values()
+    )
+
+
 def _release(state: RangeState, command: ReleaseClaim) -> Decision:
+    if command.reason not in GIVE_BACK_REASONS:
+        raise InvalidCommand(f"{command.reason!r} is no reason to give back", place="reason")
     claim = state.open.get(command.claim_id)
     if claim is None:
         if state.closed.get(command.claim_id) == command.reason:
@@ -292,7 +325,11 @@ def _expiry(claim: OpenClaim, answer: Answer | None = None) -> tuple[RangeFact, 
 
 
 def _failure(
-    claim: OpenClaim, attempt_id: str, answer: Answer | None, codes: tuple, retry_at: int | None
+    claim: OpenClaim,
+    attempt_id: str,
+    answer: Answer | None,
+    codes: tuple[FailureCode, ...],
+    retry_at: int | None,
 ) -> AttemptFailed:
     first, *also = codes
     return AttemptFailed(
@@ -320,16 +357,17 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
             key = (job.scope, job.conversation, job.from_pair)
             return replace(state, key=key, open={**state.open, fact.claim_id: claim})
         case AttemptStarted():
-            claim = replace(state.open[fact.claim_id], attempt_id=fact.attempt_id, expires_at=fact.expires_at)
+            attempt = {"attempt_id": fact.attempt_id, "expires_at": fact.expires_at}
             return replace(
                 state,
-                open={**state.open, fact.claim_id: claim},
+                open=_open_with(state, fact.claim_id, attempt),
                 attempts={**state.attempts, fact.identity: state.attempts.get(fact.identity, 0) + 1},
             )
         case AttemptFailed():
             return _attempt_failed(state, fact)
         case RangeCompleted():
             state = _completed(state, fact.identity, fact.claim_id, fact.text)
+            state = _ended(state, fact, state.completions[fact.identity].text_digest)
             return _close(state, fact.claim_id, "completed")
         case ClaimReleased():
             return _close(state, fact.claim_id, fact.reason)
@@ -341,16 +379,27 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
 
 def _attempt_failed(state: RangeState, fact: AttemptFailed) -> RangeState:
     """The attempt is over; the claim too, when it was the last attempt of its identity (A3)."""
-    claim = replace(state.open[fact.claim_id], attempt_id=None)
     state = replace(
-        state,
-        open={**state.open, fact.claim_id: claim},
-        failed={**state.failed, fact.attempt_id: fact.failure},
+        _ended(state, fact, fact.failure),
+        open=_open_with(state, fact.claim_id, {"attempt_id": None}),
     )
     # An expired claim is closed by the ClaimReleased that follows in the same append.
     if fact.failure != "lease_expired" and state.attempts.get(fact.identity, 0) >= MAX_ATTEMPTS:
         return _close(state, fact.claim_id, "exhausted")
     return state
+
+
+def _open_with(
+    state: RangeState, claim_id: str, changes: Mapping[str, Any]
+) -> Mapping[str, OpenClaim]:
+    """The open claims with one changed. A claim that today's rules closed stays closed (A10)."""
+    claim = state.open.get(claim_id)
+    return state.open if claim is None else {**state.open, claim_id: replace(claim, **changes)}
+
+
+def _ended(state: RangeState, fact: AttemptFailed | RangeCompleted, result: str) -> RangeState:
+    ended = EndedAttempt(fact.claim_id, result)
+    return replace(state, ended={**state.ended, fact.attempt_id: ended})
 
 
 def _completed(state: RangeState, identity: str, by: str, text: str) -> RangeState:

@@ -116,7 +116,7 @@ def summary_block(frame: SummaryFrame, text: str) -> str:
     Each line of ``text`` is led by ``| ``, so no line in it can begin with ``[``, which alone opens and
     closes a block: whatever a summary says, it cannot end its block or pose as another one.
     """
-    model = json.dumps(str(frame.model), ensure_ascii=False)
+    model = json.dumps(str(frame.model))  # in ASCII: no character of it can begin a line
     head = (
         f"[derived summary of the assistant's replies in pairs {frame.window}; model {model}; "
         f"prompt {frame.prompt}; recorded {iso_time(frame.recorded_at)}]\n"

@@ -38,6 +38,8 @@ class AssistantReply:
     text: str
 
     def __init__(self, pair: Pair) -> None:
+        if type(pair) is not Pair or pair.assistant.role != "assistant":
+            raise TypeError("an AssistantReply is made from a pair with an assistant's message")
         object.__setattr__(self, "message_id", pair.assistant.id)
         object.__setattr__(self, "text", pair.assistant.text)
 

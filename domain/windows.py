@@ -20,6 +20,12 @@ class Range:
         """The range that begins at ``from_pair``."""
         return cls(from_pair, from_pair + PAIRS_PER_RANGE - 1)
 
+    @property
+    def is_aligned(self) -> bool:
+        """Whether this is exactly ten pairs that begin on a multiple of ten (A7)."""
+        ten = self.to_pair - self.from_pair + 1 == PAIRS_PER_RANGE
+        return ten and self.from_pair >= 0 and self.from_pair % PAIRS_PER_RANGE == 0
+
     def __str__(self) -> str:
         return f"{self.from_pair}-{self.to_pair}"
 
