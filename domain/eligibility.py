@@ -48,45 +48,48 @@ class Eligibility:
     left_out: Sequence[LeftOut]
 
 
-class _RunLines:
-    """The chat lines of one run, while they are gathered."""
-
-    __slots__ = ("assistants", "users")
-
-    def __init__(self) -> None:
-        self.users: list[tuple[int, Message]] = []
-        self.assistants: list[tuple[int, Message]] = []
-
-
 def eligible(conversation: Conversation) -> Eligibility:
     """Sort every message of ``conversation`` into a pair or into ``left_out``. Nothing is dropped silently."""
+    scope, this, messages = conversation.scope, conversation.id, conversation.messages
+    settled = {r.id for r in conversation.runs.values() if _is_settled(r, conversation)}
     left_out: list[LeftOut] = []
-    by_run: dict[str, _RunLines] = {}
-    runs = conversation.runs
-    for position, message in enumerate(conversation.messages):
-        reason = _line_reason(message, runs.get(message.run), conversation)
-        if reason is not None:
-            left_out.append(LeftOut(position, message.id, message.run, reason))
-            continue
-        lines = by_run.get(message.run)
-        if lines is None:
-            lines = by_run[message.run] = _RunLines()
-        (lines.users if message.role == "user" else lines.assistants).append((position, message))
-    found: list[tuple[int, str, Message, Message]] = []
-    for run_id, lines in by_run.items():
-        pair_reason = _pair_reason(lines)
-        if pair_reason is None:
-            (position, user), (_, assistant) = lines.users[0], lines.assistants[0]
-            found.append((position, run_id, user, assistant))
+    users: dict[str, int] = {}  # run to the position of its user message, in order of position (E3)
+    answers: dict[str, int] = {}
+    surplus: dict[str, list[int]] = {}  # further lines of a run that has one already
+    for position, message in enumerate(messages):
+        role, run = message.role, message.run
+        if (
+            (role == "user" or role == "assistant")
+            and message.kind == "chat"
+            and message.status == "completed"
+            and run in settled
+            and message.conversation == this
+            and message.scope == scope
+        ):
+            side = users if role == "user" else answers
+            if side.setdefault(run, position) != position:
+                surplus.setdefault(run, []).append(position)
         else:
-            left_out += [LeftOut(at, m.id, run_id, pair_reason) for at, m in lines.users + lines.assistants]
-    found.sort()
+            reason = _line_reason(message, conversation.runs.get(run), conversation)
+            left_out.append(LeftOut(position, message.id, run, reason))
+    pairs: list[Pair] = []
+    for run, position in users.items():
+        answer = answers.pop(run, None)
+        reason_or_none = _pair_reason(messages, position, answer, ambiguous=run in surplus)
+        if reason_or_none is None and answer is not None:
+            pairs.append(Pair(len(pairs), run, messages[position], messages[answer]))
+        else:
+            lines = [position, *([] if answer is None else [answer]), *surplus.pop(run, ())]
+            left_out += [_left_out(messages, at, reason_or_none or "no_answer") for at in lines]
+    for run, position in answers.items():
+        lines = [position, *surplus.pop(run, ())]
+        alone: LeftOutReason = "ambiguous_run" if len(lines) > 1 else "no_user_message"
+        left_out += [_left_out(messages, at, alone) for at in lines]
     left_out.sort(key=lambda line: line.position)
-    pairs = [Pair(index, run, user, assistant) for index, (_, run, user, assistant) in enumerate(found)]
     return Eligibility(pairs, left_out)
 
 
-def _line_reason(message: Message, run: Run | None, conversation: Conversation) -> LeftOutReason | None:
+def _line_reason(message: Message, run: Run | None, conversation: Conversation) -> LeftOutReason:
     """Why this line cannot be a side of any pair, judged by itself and its run."""
     if message.scope != conversation.scope:
         return "other_scope"
@@ -102,19 +105,29 @@ def _line_reason(message: Message, run: Run | None, conversation: Conversation) 
         return "run_elsewhere"
     if message.status != "completed":
         return "streaming" if message.status == "streaming" else "failed"
-    if run.state not in SETTLED_RUN_STATES:
-        return "run_not_settled"
-    return None
+    return "run_not_settled"
 
 
-def _pair_reason(lines: _RunLines) -> LeftOutReason | None:
+def _pair_reason(
+    messages: Sequence[Message], user: int, answer: int | None, *, ambiguous: bool
+) -> LeftOutReason | None:
     """Why the lines of one run make no pair."""
-    if len(lines.users) > 1 or len(lines.assistants) > 1:
+    if ambiguous:
         return "ambiguous_run"
-    if not lines.users:
-        return "no_user_message"
-    if not lines.assistants:
+    if answer is None:
         return "no_answer"
-    if is_blank(lines.users[0][1].text) or is_blank(lines.assistants[0][1].text):
+    if is_blank(messages[user].text) or is_blank(messages[answer].text):
         return "empty_text"
     return None
+
+
+def _is_settled(run: Run, conversation: Conversation) -> bool:
+    return (
+        run.state in SETTLED_RUN_STATES
+        and run.conversation == conversation.id
+        and run.scope == conversation.scope
+    )
+
+
+def _left_out(messages: Sequence[Message], position: int, reason: LeftOutReason) -> LeftOut:
+    return LeftOut(position, messages[position].id, messages[position].run, reason)
