@@ -68,6 +68,10 @@ class Log(Protocol):
         """The facts at these indices; one that is missing or damaged is left out."""
         ...
 
+    def history(self, key: RangeKey) -> Sequence[Recorded]:
+        """The facts of a range, in order; none if nothing has happened. Raises :class:`DamagedLog`."""
+        ...
+
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the whole seal, and yield everything that is wrong."""
         ...

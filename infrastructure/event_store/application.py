@@ -42,6 +42,7 @@ class SealedRecorder(Protocol):
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
     def rows_at(self, indices: Sequence[int]) -> list[Row]: ...
+    def rows_of(self, stream: str) -> list[Row]: ...
     def head(self) -> tuple[int, str]: ...
     def counts(self) -> tuple[int, int]: ...
     def subject(self, scope: str, conversation: str, new_reference: str) -> str: ...
@@ -141,6 +142,13 @@ class LedgerLog(Application[UUID]):
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
         return found
+
+    def history(self, key: RangeKey) -> Sequence[Recorded]:
+        """The facts of a range, each checked against its seal."""
+        subject = self._known_subject(key.scope, key.conversation)
+        if subject is None:
+            return []
+        return list(map(recorded, self.sealed.rows_of(range_stream(subject, key).hex)))
 
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the whole seal (L1, L3) and every payload's form."""

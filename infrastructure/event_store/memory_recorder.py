@@ -47,6 +47,12 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return [self._row(index) for index in indices if 0 <= index < len(self._stored_events)]
 
+    def rows_of(self, stream: str) -> list[Row]:
+        """All rows of one stream, in its order."""
+        with self._database_lock:
+            rows = map(self._row, range(len(self._stored_events)))
+            return [row for row in rows if row[1] == stream]
+
     def head(self) -> tuple[int, str]:
         """The log's size and origin."""
         with self._database_lock:

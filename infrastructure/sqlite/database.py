@@ -6,6 +6,7 @@ the end. Whatever SQLite says becomes an error of our tree, and a failed commit 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -200,5 +201,13 @@ def statements(script: str) -> Iterator[str]:
 
 
 def _uri(path: Path, *, read_only: bool) -> str:
+    """How SQLite is told to open the file.
+
+    A write-ahead log needs its two side files even to be read. Where the folder cannot be written
+    and there is no log to read, nobody has the file open and it can be read by itself.
+    """
     uri = path.absolute().as_uri()
-    return f"{uri}?mode=ro" if read_only else uri
+    if not read_only:
+        return uri
+    alone = not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
+    return f"{uri}?mode=ro&immutable=1" if alone else f"{uri}?mode=ro"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compaction_ledger.domain.events import Fact
 from compaction_ledger.domain.ports import Summarizer
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
 from compaction_ledger.infrastructure.admission.outage import OutageGate
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
+from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
-from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.infrastructure.sqlite.database import FORMAT, open_database
 from compaction_ledger.infrastructure.transcripts.interface import TranscriptStore
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
@@ -25,6 +29,7 @@ from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.stopping import Stop
+from compaction_ledger.usecases.transcribing import ImportedFile
 from compaction_ledger.worker import worker_name
 
 Clock = Callable[[], int]
@@ -33,6 +38,16 @@ Clock = Callable[[], int]
 def system_clock() -> int:
     """Microseconds since the epoch, by this machine's clock."""
     return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The formats of the stored things, and the version of the store."""
+
+    sqlite: str
+    file_format: int
+    envelope_format: int
+    events: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +126,36 @@ def model_summarizer(model: str, *, base_url: str | None = None, max_tokens: int
     )
 
     return PydanticAISummarizer(model, base_url=base_url, max_tokens=max_tokens)
+
+
+def read_file(path: Path, format_name: str | None, conversation: str | None) -> ImportedFile:
+    """What stands in a file that another program wrote, read by the importer for its format."""
+    from compaction_ledger.infrastructure.importers import detect, importer_named  # noqa: PLC0415
+
+    importer = detect(path) if format_name is None else importer_named(format_name)
+    return importer.read(path, conversation=conversation)
+
+
+def formats() -> dict[str, str]:
+    """The formats that can be imported, by name, with one line on each."""
+    from compaction_ledger.infrastructure.importers import IMPORTERS  # noqa: PLC0415 - on first use
+
+    return {importer.name: importer.description for importer in IMPORTERS}
+
+
+def stored_name(fact: Fact) -> tuple[str, int]:
+    """The stable name and schema version under which a fact is stored (L5)."""
+    return STORED_NAMES[type(fact)]
+
+
+def versions() -> Versions:
+    """What this software writes, and the SQLite it writes with."""
+    return Versions(
+        sqlite=sqlite3.sqlite_version,
+        file_format=FORMAT,
+        envelope_format=ENVELOPE_FORMAT,
+        events=dict(STORED_NAMES.values()),
+    )
 
 
 def _parts(

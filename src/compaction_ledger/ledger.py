@@ -11,7 +11,7 @@ from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
-from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.log import RangeKey, Recorded
 from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
@@ -23,6 +23,7 @@ from compaction_ledger.usecases.delivering import record_delivery
 from compaction_ledger.usecases.importing import ImportedSummary, import_summary, job_of_present_source
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
 from compaction_ledger.usecases.stopping import NeverStop, Stop
+from compaction_ledger.usecases.transcribing import FileImport, transcribe
 from compaction_ledger.usecases.verifying import Verification, verify
 from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
 
@@ -100,6 +101,22 @@ class Ledger:
         """The embedded transcript store: append, revise, delete, and read back."""
         return self._parts.transcripts
 
+    def import_file(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,  # noqa: A002 - what a caller would guess
+        conversation: str | None = None,
+        scope: str = DEFAULT_SCOPE,
+    ) -> FileImport:
+        """Append the conversations of a file that another program wrote.
+
+        Without ``format`` the file itself must say beyond doubt what it is. ``conversation`` renames
+        the one conversation of the file. Nothing is stored of a file that is malformed or in part known.
+        """
+        found = composition.read_file(Path(path), format, conversation)
+        return transcribe(self._parts.transcripts, scope, found)
+
     # --- the main job ---
 
     def plan(
@@ -133,17 +150,24 @@ class Ledger:
     def compact_all(
         self,
         *,
+        scope: str | None = None,
         summarizer: Summarizer | None = None,
         upgrade: bool = False,
         stop: Stop | None = None,
         on_conversation: OnConversation | None = None,
     ) -> WorkerRun:
-        """Compact every conversation in turn."""
+        """Compact every conversation in turn, of one scope or of all."""
         compactor = composition.compactor(
             self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
         )
-        conversations = iter(list(self._parts.context.transcripts.conversations()))
-        return run_worker(compactor, conversations, upgrade=upgrade, on_conversation=on_conversation)
+        conversations = [
+            known
+            for known in self._parts.context.transcripts.conversations()
+            if scope in (None, known[0])
+        ]
+        return run_worker(
+            compactor, iter(conversations), upgrade=upgrade, on_conversation=on_conversation
+        )
 
     def assemble(
         self,
@@ -216,6 +240,12 @@ class Ledger:
                 yield entry
                 start = entry.index + 1
 
+    def history(
+        self, conversation: str, *, from_pair: int, scope: str = DEFAULT_SCOPE
+    ) -> Sequence[Recorded]:
+        """Everything that was recorded of one range, in order."""
+        return self._parts.context.log.history(RangeKey(scope, conversation, from_pair))
+
     def at(self, *, index: int | None = None, time: int | None = None) -> ReadModels:
         """The read models as they were after event ``index``, or at ``time`` in µs since the epoch (P5).
 
@@ -230,6 +260,10 @@ class Ledger:
 
     # --- upkeep ---
 
+    def position(self) -> int:
+        """How many events of the log the read models reflect."""
+        return self._parts.read_models.position()
+
     def catch_up(self, progress: Progress | None = None) -> int:
         """Bring the read models up to the log."""
         return self._parts.read_models.catch_up(self._parts.context.log, progress)
@@ -238,11 +272,21 @@ class Ledger:
         """Build the read models anew beside the serving ones, then switch (P3)."""
         return self._parts.read_models.rebuild(self._parts.context.log, progress)
 
-    def verify(self, progress: Progress | None = None) -> Verification:
-        """Check the whole seal, and the read models against the log."""
+    def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
+        """Check the whole seal and, unless ``seal_only``, the read models against the log."""
         read_models = self._parts.read_models
-        expected = composition.past_read_models(self._parts.context.registry, read_models.position())
+        expected = (
+            None
+            if seal_only
+            else composition.past_read_models(self._parts.context.registry, read_models.position())
+        )
         return verify(self._parts.context.log, read_models, expected, progress)
+
+    def verify_seal(self, progress: Progress | None = None) -> Verification:
+        """Check the whole seal alone: every index, envelope, payload and chain (L1, L3)."""
+        findings = tuple(self._parts.context.log.verify(progress))
+        size = self.size()
+        return Verification(size, findings, max(0, size - self._parts.read_models.position()))
 
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation of the transcripts."""

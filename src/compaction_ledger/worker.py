@@ -22,6 +22,8 @@ class SignalStop:
     """A stop that SIGINT and SIGTERM ask for: at once inside a model call, else before the next step."""
 
     def __init__(self) -> None:
+        self.signal_number: int | None = None
+        """The first signal that asked, if a signal did."""
         self._requested = False
         self._in_call = False
 
@@ -52,7 +54,9 @@ class SignalStop:
     def on_signals(self) -> Iterator[None]:
         """While this lasts, SIGINT and SIGTERM ask for a stop. Only the main thread can use it."""
 
-        def asked(_number: int, _frame: FrameType | None) -> None:
+        def asked(number: int, _frame: FrameType | None) -> None:
+            if self.signal_number is None:
+                self.signal_number = number
             self.request()
 
         before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
