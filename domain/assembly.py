@@ -154,7 +154,7 @@ def _choose(
     """The one summary per range that may stand for its replies now, and every other with its reason."""
     chosen: dict[int, Candidate] = {}
     rejected: list[RejectedSummary] = []
-    sources: dict[int, Job] = {}
+    sources: dict[Range, Job] = {}
     for candidate in sorted(candidates, key=_preference):
         reason = _rejection(scope, conversation, pairs, candidate, registry, sources)
         if reason is None and candidate.window.from_pair in chosen:
@@ -177,18 +177,18 @@ def _rejection(
     pairs: Sequence[Pair],
     candidate: Candidate,
     registry: PromptRegistry,
-    sources: dict[int, Job],
+    sources: dict[Range, Job],
 ) -> RejectionReason | None:
     verdict = registry.verdict(candidate.prompt)
     if verdict != "projectable":
         return verdict
-    job = sources.get(candidate.window.from_pair)
+    job = sources.get(candidate.window)
     if job is None:
         try:
             source = pairs_of(pairs, candidate.window)
         except InvalidJob:
             return "range_missing"
-        job = sources[candidate.window.from_pair] = job_for(
+        job = sources[candidate.window] = job_for(
             scope, conversation, source, candidate.model, candidate.prompt
         )
     if job.source_hash != candidate.source_hash:

@@ -1,0 +1,1 @@
+"""Admission: how many attempts at once (``local``), and when none at all (``outage``)."""
