@@ -72,6 +72,10 @@ class Log(Protocol):
         """The facts of a range, in order; none if nothing has happened. Raises :class:`DamagedLog`."""
         ...
 
+    def stream(self, stream: str) -> Sequence[Recorded]:
+        """The facts of one stream, by its id, in order. Raises :class:`DamagedLog`."""
+        ...
+
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the whole seal, and yield everything that is wrong."""
         ...

@@ -148,7 +148,11 @@ class LedgerLog(Application[UUID]):
         subject = self._known_subject(key.scope, key.conversation)
         if subject is None:
             return []
-        return list(map(recorded, self.sealed.rows_of(range_stream(subject, key).hex)))
+        return self.stream(range_stream(subject, key).hex)
+
+    def stream(self, stream: str) -> Sequence[Recorded]:
+        """The facts of one stream, each checked against its seal."""
+        return list(map(recorded, self.sealed.rows_of(stream)))
 
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the whole seal (L1, L3) and every payload's form."""

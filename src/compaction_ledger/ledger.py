@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
+from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import RangeKey, Recorded
 from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts
@@ -93,6 +94,16 @@ class Ledger:
             policy=policy or WindowPolicy(), registry=registry, settings=settings, clock=clock
         )
         return cls(_reading_from(parts, transcripts), settings, summarizer)
+
+    @property
+    def policy(self) -> WindowPolicy:
+        """When a range becomes a target (W1, W2)."""
+        return self._parts.context.policy
+
+    @property
+    def registry(self) -> PromptRegistry:
+        """Which prompt versions are known, and which of them new jobs use (V1)."""
+        return self._parts.context.registry
 
     # --- transcripts ---
 
@@ -245,6 +256,16 @@ class Ledger:
     ) -> Sequence[Recorded]:
         """Everything that was recorded of one range, in order."""
         return self._parts.context.log.history(RangeKey(scope, conversation, from_pair))
+
+    def range_of(self, entry: Recorded) -> RangeKey | None:
+        """The range that a recorded fact is about; ``None`` for a delivery."""
+        if isinstance(entry.fact, RequestDelivered):
+            return None
+        for earlier in (entry, *self._parts.context.log.stream(entry.stream)):
+            if isinstance(earlier.fact, (RangeClaimed, SummaryImported)):
+                job = earlier.fact.job
+                return RangeKey(job.scope, job.conversation, job.from_pair)
+        return None
 
     def at(self, *, index: int | None = None, time: int | None = None) -> ReadModels:
         """The read models as they were after event ``index``, or at ``time`` in µs since the epoch (P5).
