@@ -1,0 +1,70 @@
+"""V1 and V2: what is known of each prompt version."""
+
+from __future__ import annotations
+
+import pytest
+from scenarios import CURRENT, MIXED, SECOND
+
+from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.identity import PromptVersion
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, NAME, PromptRegistry, PromptSpec
+
+
+def spec(version: int, *, projectable: bool = True) -> PromptSpec:
+    """A prompt version that was given replies alone."""
+    return PromptSpec(PromptVersion(NAME, version), "assistant_only", "plain_text", projectable)
+
+
+def test_v1_the_registry_says_what_each_version_was_given_and_returned() -> None:
+    assert [(s.prompt.version, s.given, s.returns, s.projectable) for s in DEFAULT_REGISTRY] == [
+        (1, "mixed", "plain_text", False),
+        (2, "assistant_only", "plain_text", True),
+        (3, "assistant_only", "plain_text", True),
+    ]
+    assert DEFAULT_REGISTRY.current == CURRENT
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verdict"),
+    [
+        (MIXED, "mixed_input"),
+        (SECOND, "projectable"),
+        (CURRENT, "projectable"),
+        (PromptVersion(NAME, 4), "unknown_version"),
+        (PromptVersion("another", 3), "unknown_version"),
+    ],
+)
+def test_v2_closed_by_default(prompt: PromptVersion, verdict: str) -> None:
+    assert DEFAULT_REGISTRY.verdict(prompt) == verdict
+
+
+def test_v1_a_version_can_be_withdrawn() -> None:
+    registry = PromptRegistry([spec(2, projectable=False), spec(3)], CURRENT)
+    assert registry.verdict(SECOND) == "not_projectable"
+    assert registry.verdict(MIXED) == "unknown_version"
+
+
+def test_v2_mixed_input_is_never_projected_whatever_a_registry_says() -> None:
+    with pytest.raises(InvalidSetting, match="mixed"):
+        PromptRegistry([PromptSpec(MIXED, "mixed", "plain_text", projectable=True)], MIXED)
+
+
+def test_i2_the_current_version_is_known_and_projectable() -> None:
+    with pytest.raises(InvalidSetting, match="current"):
+        PromptRegistry([spec(2)], CURRENT)
+    with pytest.raises(InvalidSetting, match="current"):
+        PromptRegistry([spec(3, projectable=False)], CURRENT)
+    with pytest.raises(InvalidSetting, match="twice"):
+        PromptRegistry([spec(3), spec(3, projectable=False)], CURRENT)
+
+
+def test_p4_read_models_know_under_which_registry_they_were_built() -> None:
+    registries = [
+        DEFAULT_REGISTRY,
+        PromptRegistry([spec(2), spec(3)], CURRENT),
+        PromptRegistry([spec(2, projectable=False), spec(3)], CURRENT),
+        PromptRegistry([spec(3)], CURRENT),
+    ]
+    assert len({registry.fingerprint for registry in registries}) == len(registries)
+    again = PromptRegistry([spec(3), spec(2)], CURRENT)
+    assert again.fingerprint == registries[1].fingerprint
