@@ -1,0 +1,107 @@
+"""Every interleaving of three workers to a stated depth (docs/explanation/decider-check.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import small_scope
+from small_scope import Report, explore
+
+from compaction_ledger.domain.commands import (
+    ClaimRange,
+    Command,
+    FinishAttempt,
+    ImportSummary,
+    StartAttempt,
+)
+from compaction_ledger.domain.range_stream import Decision, RangeState, decide
+
+# Depth to the states and transitions that are visited. The documentation names the same numbers.
+VISITED = {6: (11_204, 69_612), 9: (239_556, 2_174_905)}
+
+# Everything that can come of a command.
+OUTCOMES = {
+    *(f"ClaimRange: {end}" for end in ("done", "already", "AlreadyClaimed", "AlreadyCompleted")),
+    *(f"ClaimRange: {end}" for end in ("Exhausted", "NotTheHolder")),
+    *(f"StartAttempt: {end}" for end in ("done", "already", "AlreadyCompleted", "LeaseExpired")),
+    *(f"StartAttempt: {end}" for end in ("AttemptOutOfTurn", "NotTheHolder")),
+    *(f"FinishAttempt: {end}" for end in ("done", "already", "AlreadyCompleted", "LeaseExpired")),
+    *(f"FinishAttempt: {end}" for end in ("DifferentResult", "NotTheHolder")),
+    *(f"ReleaseClaim: {end}" for end in ("done", "already", "LeaseExpired", "NotTheHolder")),
+    "ReleaseClaim: AttemptOutOfTurn",
+    *(f"ImportSummary: {end}" for end in ("done", "already", "AlreadyCompleted")),
+    "time passes",
+}
+
+
+def check(depth: int) -> Report:
+    """Explore, and say what was visited."""
+    report = explore(depth)
+    assert (report.states, report.transitions) == VISITED[depth]
+    assert report.deepest == depth
+    assert sum(report.outcomes.values()) == report.transitions
+    return report
+
+
+def test_every_interleaving_of_three_workers() -> None:
+    assert set(check(6).outcomes) == OUTCOMES
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_interleaving_of_three_workers_deeper() -> None:
+    assert set(check(9).outcomes) == OUTCOMES
+
+
+def test_the_documentation_names_these_numbers(repo_root: Path) -> None:
+    page = (repo_root / "docs" / "explanation" / "decider-check.md").read_text("utf-8")
+    for depth, (states, transitions) in VISITED.items():
+        assert f"| {depth} | {states:,} | {transitions:,} |" in page
+
+
+# --- the check notices what it is there for -------------------------------------------------------
+
+
+def blind_to_claims(state: RangeState, command: Command) -> Decision:
+    """Lets everybody claim."""
+    return decide(replace(state, open={}) if isinstance(command, ClaimRange) else state, command)
+
+
+def blind_to_completions(state: RangeState, command: Command) -> Decision:
+    """Imports over a completion."""
+    blind = isinstance(command, ImportSummary)
+    return decide(replace(state, completions={}) if blind else state, command)
+
+
+def blind_to_leases(state: RangeState, command: Command) -> Decision:
+    """Accepts late results."""
+    return decide(state, replace(command, now=0) if isinstance(command, FinishAttempt) else command)
+
+
+def blind_to_attempts(state: RangeState, command: Command) -> Decision:
+    """Starts without counting."""
+    blind = isinstance(command, StartAttempt)
+    return decide(replace(state, attempts={}) if blind else state, command)
+
+
+@pytest.mark.parametrize(
+    ("broken", "depth", "rule"),
+    [
+        (blind_to_claims, 2, "A1"),
+        (blind_to_completions, 2, "A2"),
+        (blind_to_leases, 5, "A4"),
+        (blind_to_attempts, 4, "A3"),
+    ],
+)
+def test_a_broken_decider_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Callable[[RangeState, Command], Decision],
+    depth: int,
+    rule: str,
+) -> None:
+    monkeypatch.setattr(small_scope, "decide", broken)
+    with pytest.raises(AssertionError, match=rule):
+        explore(depth)
