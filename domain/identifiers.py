@@ -11,6 +11,7 @@ MAX_ID_CHARACTERS = 512
 
 # General category Cc (C0, DEL, C1) and surrogates.
 _FORBIDDEN_IN_IDS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_PRINTABLE_ASCII = bytes(range(0x20, 0x7F))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -49,14 +50,15 @@ def check_ids(values: Iterable[str], what: str) -> None:
 
 def _all_valid(ids: list[str]) -> bool:
     try:
-        sizes = list(map(len, ids))
+        longest = max(map(len, ids))
         together = "".join(ids)
     except TypeError:  # something that is not text: found and named one by one
         return False
-    if not min(sizes) or max(sizes) > MAX_ID_CHARACTERS:
+    if not all(ids) or longest > MAX_ID_CHARACTERS:
         return False
-    # No control character and no surrogate is printable; the search is for what else is not.
-    return together.isprintable() or not _FORBIDDEN_IN_IDS.search(together)
+    if together.isascii():  # several times faster than the search
+        return not together.encode().translate(None, delete=_PRINTABLE_ASCII)
+    return not _FORBIDDEN_IN_IDS.search(together)
 
 
 def is_blank(text: str) -> bool:
