@@ -23,6 +23,7 @@ from compaction_ledger.infrastructure.importers.fields import (
     an_id_if_any,
     an_object,
     epoch_time,
+    peek,
     refuse_unknown,
     the_text,
 )
@@ -49,7 +50,7 @@ class AnthropicMessagesImporter:
         """Whether the roles are this API's and something in the file exists in it only."""
         bodies = sample_bodies(sample)
         messages = [message for body in bodies for _, message in body.messages]
-        if not messages or any(message.get("role") not in _ROLES for message in messages):
+        if not messages or any(peek(message, "role") not in _ROLES for message in messages):
             return False
         return any(is_anthropic_body(body) for body in bodies)
 

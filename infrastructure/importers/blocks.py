@@ -12,7 +12,7 @@ from typing import Literal
 
 from compaction_ledger.domain.conversation import Role
 from compaction_ledger.infrastructure.importers.collector import Collector
-from compaction_ledger.infrastructure.importers.fields import an_object, the_text
+from compaction_ledger.infrastructure.importers.fields import an_object, peek, the_text
 from compaction_ledger.infrastructure.importers.interface import JsonObject, JsonValue, ReasonCode
 from compaction_ledger.infrastructure.importers.reading import to_json
 from compaction_ledger.infrastructure.importers.turns import Ending, Outcome, Part, PartKind
@@ -94,8 +94,8 @@ def _blocks(content: JsonValue) -> Sequence[JsonValue]:
     return content if isinstance(content, list) else []
 
 
-def _type_of(block: JsonValue) -> JsonValue:
-    return block.get("type") if isinstance(block, dict) else None
+def _type_of(block: JsonValue) -> str | None:
+    return peek(block, "type") if isinstance(block, dict) else None
 
 
 def _parts(content: list[JsonValue], record: Envelope, collector: Collector) -> list[Part]:

@@ -9,6 +9,8 @@ from compaction_ledger.domain.errors import MalformedRecord
 
 def chain(parents: Mapping[str, str | None], leaf: str, place: str) -> list[str]:
     """The ids from the root to ``leaf``. A parent that is not in the file ends the way up."""
+    if leaf not in parents:
+        raise MalformedRecord(f"has no node {leaf!a}, which it calls the current one", place=place)
     found: dict[str, None] = {}
     current: str | None = leaf
     while current is not None and current in parents:

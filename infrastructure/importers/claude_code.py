@@ -13,6 +13,7 @@ from compaction_ledger.infrastructure.importers.fields import (
     a_text_if_any,
     an_id_if_any,
     an_object,
+    peek,
     the_object,
     the_text,
 )
@@ -37,7 +38,7 @@ class ClaudeCodeImporter:
     def sniff(self, sample: Sample) -> bool:
         """Whether a line is a message as Claude Code writes it."""
         return any(
-            line.get("type") in _MESSAGE_TYPES
+            peek(line, "type") in _MESSAGE_TYPES
             and {"uuid", "parentUuid", "sessionId", "message"} <= set(line)
             for line in sample.objects
         )
@@ -70,7 +71,7 @@ def _branch(lines: Sequence[_Line], source: str) -> frozenset[str]:
         parents[uuid] = a_text_if_any(line, "parentUuid", place) or a_text_if_any(
             line, "logicalParentUuid", place
         )
-        if line.get("type") in _MESSAGE_TYPES:
+        if peek(line, "type") in _MESSAGE_TYPES:
             last = uuid
     return frozenset() if last is None else frozenset(chain(parents, last, source))
 
@@ -93,4 +94,4 @@ def _left_out(line: JsonObject, place: str, branch: frozenset[str], collector: C
 def _is_parallel_result(line: JsonObject, place: str, branch: frozenset[str]) -> bool:
     """Results of calls made at once hang beside the way, each on its own call."""
     content = the_object(line, "message", place).get("content")
-    return line.get("parentUuid") in branch and is_tool_result_only(content)
+    return peek(line, "parentUuid") in branch and is_tool_result_only(content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from compaction_ledger.domain.errors import MalformedRecord
+from compaction_ledger.domain.errors import InvalidInput, MalformedRecord
 from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.infrastructure.importers.interface import JsonObject, JsonValue
 
@@ -73,6 +73,12 @@ def an_id_if_any(record: JsonObject, key: str, place: str) -> str | None:
     return check_id(value, f"{place} {key}")
 
 
+def peek(record: JsonObject, key: str) -> str | None:
+    """The string under ``key``, and None for whatever else may stand there."""
+    value = record.get(key)
+    return value if isinstance(value, str) else None
+
+
 def refuse_unknown(value: str, known: frozenset[str], what: str, place: str) -> MalformedRecord:
     """The error for a role, state or type that a format does not have."""
     return MalformedRecord(
@@ -94,10 +100,10 @@ def iso_time(value: JsonValue, place: str) -> int | None:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def to_iso_time(microseconds: int) -> str:
+def to_iso_time(microseconds: int, place: str) -> str:
     """The ISO 8601 time, in UTC, of microseconds since the epoch."""
     if not _FIRST <= microseconds <= _LAST:
-        raise MalformedRecord("the time is outside the years 1 to 9999", place="created_at")
+        raise InvalidInput("the time is outside the years 1 to 9999", place=place)
     return (_EPOCH + microseconds * _MICROSECOND).isoformat()
 
 

@@ -51,7 +51,7 @@ def _message(message: NewMessage) -> JsonObject:
         "text": message.text,
     }
     if message.created_at is not None:
-        record["created_at"] = to_iso_time(message.created_at)
+        record["created_at"] = to_iso_time(message.created_at, f"message {message.id!r}")
     return record
 
 

@@ -14,6 +14,7 @@ from compaction_ledger.infrastructure.importers.bodies import (
 from compaction_ledger.infrastructure.importers.collector import Collector
 from compaction_ledger.infrastructure.importers.fields import (
     an_object,
+    peek,
     the_list,
     the_object,
 )
@@ -63,12 +64,12 @@ def is_anthropic_body(body: Body) -> bool:
 def _has_anthropic_block(message: JsonObject) -> bool:
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    types = [block.get("type") for block in blocks if isinstance(block, dict)]
+    types = [peek(block, "type") for block in blocks if isinstance(block, dict)]
     return any(kind in TOOL_BLOCKS or kind in ("thinking", "redacted_thinking") for kind in types)
 
 
 def _is_message(message: JsonObject) -> bool:
-    return message.get("role") in OPENAI_ROLES and bool({"content", "tool_calls"} & set(message))
+    return peek(message, "role") in OPENAI_ROLES and bool({"content", "tool_calls"} & set(message))
 
 
 def _response_parts(body: Body, collector: Collector) -> list[Part]:
