@@ -51,7 +51,11 @@ class Eligibility:
 def eligible(conversation: Conversation) -> Eligibility:
     """Sort every message of ``conversation`` into a pair or into ``left_out``. Nothing is dropped silently."""
     scope, this, messages = conversation.scope, conversation.id, conversation.messages
-    settled = {r.id for r in conversation.runs.values() if _is_settled(r, conversation)}
+    settled = {
+        run.id
+        for run in conversation.runs.values()
+        if run.state in SETTLED_RUN_STATES and run.conversation == this and run.scope == scope
+    }
     left_out: list[LeftOut] = []
     users: dict[str, int] = {}  # run to the position of its user message, in order of position (E3)
     answers: dict[str, int] = {}
@@ -119,14 +123,6 @@ def _pair_reason(
     if is_blank(messages[user].text) or is_blank(messages[answer].text):
         return "empty_text"
     return None
-
-
-def _is_settled(run: Run, conversation: Conversation) -> bool:
-    return (
-        run.state in SETTLED_RUN_STATES
-        and run.conversation == conversation.id
-        and run.scope == conversation.scope
-    )
 
 
 def _left_out(messages: Sequence[Message], position: int, reason: LeftOutReason) -> LeftOut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from compaction_ledger.domain.conversation import Conversation
+from compaction_ledger.domain.conversation import Conversation, MessageStatus, RunState
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.identity import ModelIdentity
@@ -13,6 +13,7 @@ from compaction_ledger.domain.log import Finding, RangeKey, Recorded
 from compaction_ledger.domain.range_stream import RangeState
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.summarization import SummaryRequest
+from compaction_ledger.domain.transcript import NewMessage, NewRun
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -34,6 +35,39 @@ class Transcripts(Protocol):
 
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation, in a stable order."""
+        ...
+
+
+class TranscriptStore(Transcripts, Protocol):
+    """An embedded store, which can also be written to. What was written is never changed: an edit is a revision."""
+
+    def append(
+        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+    ) -> None:
+        """Append lines, in order, in one transaction; makes the conversation when it is new.
+
+        A run that is known gets its new state. Raises :class:`InvalidInput` kinds (E4); then nothing is stored.
+        """
+        ...
+
+    def revise(
+        self,
+        scope: str,
+        conversation: str,
+        message_id: str,
+        text: str | None = None,
+        *,
+        status: MessageStatus | None = None,
+    ) -> None:
+        """Give a message another text or status, as a new revision. Raises :class:`UnknownMessage`."""
+        ...
+
+    def delete(self, scope: str, conversation: str, message_id: str) -> None:
+        """Take a message out of the conversation as it is now, as a new revision."""
+        ...
+
+    def set_run(self, scope: str, conversation: str, run: str, state: RunState) -> None:
+        """Record a run's state as it is now."""
         ...
 
 

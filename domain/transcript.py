@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from compaction_ledger.domain.canonical import MAX_INTEGER
 from compaction_ledger.domain.conversation import (
     MESSAGE_KINDS,
     MESSAGE_STATUSES,
@@ -50,9 +51,25 @@ def check_lines(messages: Iterable[NewMessage], runs: Iterable[NewRun]) -> None:
         _check_one_of(message.kind, MESSAGE_KINDS, f"message {message.id!r}: kind")
         if not isinstance(message.text, str):
             raise InvalidInput("must be text", place=f"message {message.id!r}: text")
+        _check_time(message.created_at, f"message {message.id!r}: created_at")
     for run in runs:
         check_id(run.id, "run id")
         _check_one_of(run.state, RUN_STATES, f"run {run.id!r}: state")
+
+
+def _check_time(value: object, place: str) -> None:
+    if value is not None and (type(value) is not int or abs(value) > MAX_INTEGER):
+        raise InvalidInput("must be microseconds since the epoch, as a whole number", place=place)
+
+
+def check_revision(message_id: str, text: str | None, status: str | None) -> None:
+    """Check what a message is to be changed to; raises :class:`InvalidInput`."""
+    if text is None and status is None:
+        raise InvalidInput("a revision changes the text or the status", place=f"message {message_id!r}")
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput("must be text", place=f"message {message_id!r}: text")
+    if status is not None:
+        _check_one_of(status, MESSAGE_STATUSES, f"message {message_id!r}: status")
 
 
 def _check_one_of(value: str, allowed: frozenset[str], place: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Protocol
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Protocol
 
 from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    Fact,
     RangeClaimed,
     RangeCompleted,
     RequestDelivered,
@@ -38,22 +41,7 @@ class Rows(Protocol):
 
 def apply(rows: Rows, entry: Recorded, registry: PromptRegistry) -> None:
     """Change ``rows`` by one recorded fact."""
-    fact = entry.fact
-    match fact:
-        case RangeClaimed():
-            _claimed(rows, entry, fact, registry)
-        case AttemptStarted():
-            _started(rows, entry, fact)
-        case AttemptFailed():
-            _failed(rows, entry, fact)
-        case RangeCompleted():
-            _completed(rows, entry, fact)
-        case ClaimReleased():
-            _released(rows, entry, fact)
-        case SummaryImported():
-            _imported(rows, entry, fact, registry)
-        case RequestDelivered():
-            _delivered(rows, entry, fact)
+    _APPLY[type(entry.fact)](rows, entry, entry.fact, registry)
 
 
 def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, registry: PromptRegistry) -> None:
@@ -67,7 +55,7 @@ def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, registry: PromptRe
     _set_range(rows, entry, summary, "running", newest=True)
 
 
-def _started(rows: Rows, entry: Recorded, fact: AttemptStarted) -> None:
+def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
     summary.status = "running"
     summary.attempts = fact.number
@@ -102,7 +90,7 @@ def _started(rows: Rows, entry: Recorded, fact: AttemptStarted) -> None:
     _set_range(rows, entry, summary, "running")
 
 
-def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed) -> None:
+def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
     exhausted = summary.attempts >= MAX_ATTEMPTS
     if not _is_finished(summary):
@@ -116,7 +104,7 @@ def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed) -> None:
     _set_range(rows, entry, summary, "exhausted" if exhausted else "failed")
 
 
-def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted) -> None:
+def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
     _finish(summary, entry, "completed")
     summary.input_tokens = fact.usage.input_tokens
@@ -126,7 +114,7 @@ def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted) -> None:
     _set_range(rows, entry, summary, "done")
 
 
-def _released(rows: Rows, entry: Recorded, fact: ClaimReleased) -> None:
+def _released(rows: Rows, entry: Recorded, fact: ClaimReleased, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
     if _is_finished(summary):
         return
@@ -151,7 +139,7 @@ def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, registry: Prom
         _set_range(rows, entry, summary, "done", newest=True)
 
 
-def _delivered(rows: Rows, entry: Recorded, fact: RequestDelivered) -> None:
+def _delivered(rows: Rows, entry: Recorded, fact: RequestDelivered, _registry: PromptRegistry) -> None:
     rows.put(
         DeliveryRecord(
             delivery_id=fact.delivery_id,
@@ -178,12 +166,22 @@ def _new_summary(job: Job, identity: str, registry: PromptRegistry) -> SummaryRe
         source_hash=job.source_hash,
         provider=job.model.provider,
         model=job.model.name,
-        settings=json.dumps(job.model.settings, ensure_ascii=False) if job.model.settings else "[]",
+        settings=_settings(job.model.settings),
         prompt=job.prompt.name,
         prompt_version=job.prompt.version,
         status="claimed",
         validity=registry.verdict(job.prompt),
     )
+
+
+@lru_cache(maxsize=256)
+def _settings(settings: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(settings, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)
+def _words(words: tuple[str, ...]) -> str:
+    return json.dumps(words)
 
 
 def _known(rows: Rows, identity: str) -> SummaryRecord:
@@ -213,13 +211,12 @@ def _end_attempt(
     if isinstance(fact, AttemptFailed):
         attempt.outcome = "failed"
         attempt.failure = fact.failure
-        attempt.also = json.dumps(fact.also)
+        attempt.also = _words(fact.also)
         attempt.detail = fact.detail
         attempt.output_digest = fact.output_digest
     else:
         attempt.outcome = "completed"
-    if fact.finish.signals:
-        attempt.signals = json.dumps(fact.finish.signals)
+    attempt.signals = _words(fact.finish.signals)
     attempt.tool_calls = fact.finish.tool_calls
     attempt.input_tokens = fact.usage.input_tokens
     attempt.output_tokens = fact.usage.output_tokens
@@ -262,3 +259,14 @@ def _set_range(rows: Rows, entry: Recorded, summary: SummaryRecord, status: str,
     record.updated_index = entry.index
     record.updated_at = entry.recorded_at
     rows.put(record)
+
+
+_APPLY: dict[type[Fact], Callable[[Rows, Recorded, Any, PromptRegistry], None]] = {
+    RangeClaimed: _claimed,
+    AttemptStarted: _started,
+    AttemptFailed: _failed,
+    RangeCompleted: _completed,
+    ClaimReleased: _released,
+    SummaryImported: _imported,
+    RequestDelivered: _delivered,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import RLock
 
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -42,9 +43,9 @@ class MemoryRows:
             case SummaryRecord():
                 self.summaries[record.identity] = record
             case RangeRecord():
-                self.ranges[record.scope, record.conversation, record.from_pair] = record
+                self.ranges[record.key_values()] = record
             case AttemptRecord():
-                self.attempts[record.identity, record.number] = record
+                self.attempts[record.key_values()] = record
             case DeliveryRecord():
                 self.deliveries[record.delivery_id] = record
             case _:
@@ -59,6 +60,7 @@ class MemoryReadModels:
         self._stop = stop
         self._rows = MemoryRows()
         self._position = 0
+        self._lock = RLock()  # each fact is applied once, whoever follows (P2)
 
     def position(self) -> int:
         return self._position
@@ -67,23 +69,27 @@ class MemoryReadModels:
         return self._registry.fingerprint
 
     def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
-        found = [r for r in self._rows.summaries.values() if (r.scope, r.conversation) == (scope, conversation)]
-        return [r.row() for r in sorted(found, key=lambda r: (r.from_pair, r.identity))]
+        with self._lock:  # rows change in place while a batch is applied
+            found = [r for r in self._rows.summaries.values() if (r.scope, r.conversation) == (scope, conversation)]
+            return [r.row() for r in sorted(found, key=lambda r: (r.from_pair, r.identity))]
 
     def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
-        return [
-            record.row()
-            for key, record in sorted(self._rows.ranges.items())
-            if scope in (None, record.scope) and conversation in (None, record.conversation)
-        ]
+        with self._lock:
+            return [
+                record.row()
+                for _, record in sorted(self._rows.ranges.items())
+                if scope in (None, record.scope) and conversation in (None, record.conversation)
+            ]
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
-        found = [r for r in self._rows.attempts.values() if (r.scope, r.conversation) == (scope, conversation)]
-        return [r.row() for r in sorted(found, key=lambda r: r.started_index)]
+        with self._lock:
+            found = [r for r in self._rows.attempts.values() if (r.scope, r.conversation) == (scope, conversation)]
+            return [r.row() for r in sorted(found, key=lambda r: r.started_index)]
 
     def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
-        found = [r for r in self._rows.deliveries.values() if (r.scope, r.conversation) == (scope, conversation)]
-        return [r.row() for r in sorted(found, key=lambda r: r.idx)]
+        with self._lock:
+            found = [r for r in self._rows.deliveries.values() if (r.scope, r.conversation) == (scope, conversation)]
+            return [r.row() for r in sorted(found, key=lambda r: r.idx)]
 
     def records(self) -> dict[str, list[tuple[object, ...]]]:
         """Every row of every table as plain values, by table name and in order of the primary key."""
@@ -93,20 +99,24 @@ class MemoryReadModels:
             "attempts": self._rows.attempts,
             "deliveries": self._rows.deliveries,
         }
-        return {name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()}
+        with self._lock:
+            return {name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()}
 
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
         size = log.size() if self._stop is None else min(self._stop, log.size())
         while self._position < size:
-            for entry in log.read(self._position, BATCH, size):
-                apply(self._rows, entry, self._registry)
-                self._position = entry.index + 1
+            with self._lock:
+                for entry in log.read(self._position, BATCH, size):
+                    apply(self._rows, entry, self._registry)
+                    self._position = entry.index + 1
             if progress:
-                progress(self._position, size)
+                progress(self._position, max(size, self._position))
         return self._position
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         fresh = MemoryReadModels(self._registry, stop=self._stop)
-        position = fresh.catch_up(log, progress)
-        self._rows, self._position = fresh._rows, position
-        return position
+        fresh.catch_up(log, progress)
+        with self._lock:
+            self._position = fresh.catch_up(log)  # what came meanwhile
+            self._rows = fresh._rows
+            return self._position

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, ClassVar, cast
 
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
@@ -16,10 +18,16 @@ class Record:
     __slots__ = ()
     table: ClassVar[str]
     key: ClassVar[int]
+    _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
+    _key_values: ClassVar[Callable[[Any], Any]]
 
     def values(self) -> tuple[Any, ...]:
         """The column values, in order."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return type(self)._values(self)
+
+    def key_values(self) -> Any:
+        """The primary key: one value, or a tuple of several."""
+        return type(self)._key_values(self)
 
 
 @dataclass(slots=True)
@@ -171,3 +179,8 @@ RECORDS: tuple[type[Record], ...] = (SummaryRecord, RangeRecord, AttemptRecord, 
 def columns(record: type[Record]) -> list[str]:
     """The names of a record's columns, in order."""
     return [item.name for item in fields(cast(Any, record))]
+
+
+for _record in RECORDS:
+    _record._values = staticmethod(attrgetter(*columns(_record)))
+    _record._key_values = staticmethod(attrgetter(*columns(_record)[: _record.key]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from compaction_ledger.domain.errors import StoreError
 from compaction_ledger.domain.log import Recorded
@@ -25,8 +25,13 @@ from compaction_ledger.projections.records import (
 )
 
 BATCH = 500
+REBUILD_BATCH = 1_000  # nobody waits for these rows, and each batch is a commit
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+class ReplacedGeneration(StoreError):
+    """Another process rebuilt the read models and switched to its own tables."""
 
 
 class Cursor(Protocol):
@@ -103,29 +108,36 @@ class SQLiteReadModels:
 
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
         """Apply what is new; several followers may do so at once, each fact is applied once (P2)."""
-        with self._database.transaction(commit=False) as cursor:
-            generation = _active(cursor)
-            position = _position(cursor, generation)
-        return self._follow(log, generation, position, progress)
+        while True:
+            with self._database.transaction(commit=False) as cursor:
+                generation = _active(cursor)
+                position = _position(cursor, generation)
+            try:
+                return self._follow(log, generation, position, progress)
+            except ReplacedGeneration:  # a rebuild switched meanwhile (P3): its tables go on from here
+                continue
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         """Build a new generation beside the serving one and switch (P3). Begins anew after a kill."""
         with self._database.transaction(commit=True) as cursor:
             generation = self._new_generation(cursor)
-        self._follow(log, generation, 0, progress)
+        self._follow(log, generation, 0, progress, REBUILD_BATCH)
         while True:
             with self._database.transaction(commit=True) as cursor:
                 # Nobody can append while we hold the write lock: what is missing now is all there is.
                 position = _position(cursor, generation)
                 if position == _log_size(cursor):
+                    _run(cursor, "indexes.sql", generation)
                     _switch(cursor, generation)
                     return position
             self._follow(log, generation, position, progress)
 
-    def _follow(self, log: Log, generation: int, position: int, progress: Progress | None) -> int:
+    def _follow(
+        self, log: Log, generation: int, position: int, progress: Progress | None, batch: int = BATCH
+    ) -> int:
         size = log.size()
         while position < size:
-            entries = log.read(position, BATCH, size)
+            entries = log.read(position, batch, size)
             with self._database.transaction(commit=True) as cursor:
                 reached = _position(cursor, generation)
                 if reached == position:
@@ -156,6 +168,7 @@ class SQLiteReadModels:
             cursor.execute("SELECT count(*) FROM read_model_generations")
             if cursor.fetchone()[0] == 0:
                 generation = self._new_generation(cursor)
+                _run(cursor, "indexes.sql", generation)
                 cursor.execute(
                     "UPDATE read_model_generations SET active = 1 WHERE generation = ?", (generation,)
                 )
@@ -168,8 +181,8 @@ class SQLiteReadModels:
             if not active:
                 _drop(cursor, generation)
         number = max((generation for generation, _ in known), default=0) + 1
-        for statement in _statements("tables.sql"):
-            cursor.execute(statement.replace("{g}", str(number)))
+        _drop(cursor, number)  # tables that no row speaks of
+        _run(cursor, "tables.sql", number)
         cursor.execute(
             "INSERT INTO read_model_generations VALUES (?, 0, ?, 0)", (number, self._registry.fingerprint)
         )
@@ -200,9 +213,8 @@ class _BatchRows:
     def __init__(self, cursor: Cursor, generation: int) -> None:
         self._cursor = cursor
         self._generation = generation
-        self._seen: dict[tuple[Any, ...], Record | None] = {}
-        self._changed: dict[tuple[Any, ...], Record] = {}
-        self._all_summaries = False
+        self._seen: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
+        self._changed: dict[type[Record], dict[Any, Record]] = {record: {} for record in RECORDS}
 
     def fetch_summaries(self, identities: set[str]) -> None:
         """Read all summaries of the batch at once."""
@@ -210,41 +222,49 @@ class _BatchRows:
         self._cursor.execute(
             f"SELECT * FROM summaries_{self._generation} WHERE identity IN ({marks})", list(identities)
         )
-        for identity in identities:
-            self._seen["summaries", identity] = None
-        for row in self._cursor.fetchall():
-            self._seen["summaries", row[0]] = SummaryRecord(*row)
+        seen = self._seen[SummaryRecord]
+        seen.update(dict.fromkeys(identities))
+        seen.update((row[0], SummaryRecord(*row)) for row in self._cursor.fetchall())
 
     def summary(self, identity: str) -> SummaryRecord | None:
-        return self._get(SummaryRecord, (identity,))
+        seen = self._seen[SummaryRecord]
+        return seen[identity] if identity in seen else self._fetch(SummaryRecord, (identity,), identity)
 
     def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
-        return self._get(RangeRecord, key)
+        seen = self._seen[RangeRecord]
+        return seen[key] if key in seen else self._fetch(RangeRecord, key, key)
 
     def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
-        return self._get(AttemptRecord, key)
+        seen = self._seen[AttemptRecord]
+        return seen[key] if key in seen else self._fetch(AttemptRecord, key, key)
 
     def put(self, record: Record) -> None:
-        key = (record.table, *record.values()[: record.key])
-        self._seen[key] = self._changed[key] = record
+        kind, key = type(record), record.key_values()
+        self._seen[kind][key] = self._changed[kind][key] = record
 
     def write(self) -> None:
-        """Store every changed row, one statement per table."""
-        by_table: dict[str, list[tuple[Any, ...]]] = {}
-        for record in self._changed.values():
-            by_table.setdefault(record.table, []).append(record.values())
-        for table, rows in by_table.items():
-            marks = ",".join("?" * len(rows[0]))
-            self._cursor.executemany(f"INSERT OR REPLACE INTO {table}_{self._generation} VALUES ({marks})", rows)
+        """Store every changed row, one statement per table, in the order of the tables' keys."""
+        for kind, records in self._changed.items():
+            rows = [records[key].values() for key in sorted(records)]
+            self._cursor.executemany(_upsert(kind, self._generation), rows)
 
-    def _get(self, record: type[AnyRecord], key: tuple[Any, ...]) -> AnyRecord | None:
-        full_key = (record.table, *key)
-        if full_key not in self._seen:
-            where = " AND ".join(f"{name} = ?" for name in columns(record)[: record.key])
-            self._cursor.execute(f"SELECT * FROM {record.table}_{self._generation} WHERE {where}", key)
-            row = self._cursor.fetchone()
-            self._seen[full_key] = record(*row) if row else None
-        return cast("AnyRecord | None", self._seen[full_key])
+    def _fetch(self, kind: type[AnyRecord], values: tuple[Any, ...], key: Any) -> AnyRecord | None:
+        self._cursor.execute(_select_one(kind, self._generation), values)
+        row = self._cursor.fetchone()
+        record = self._seen[kind][key] = kind(*row) if row else None
+        return record
+
+
+@cache
+def _select_one(kind: type[Record], generation: int) -> str:
+    where = " AND ".join(f"{name} = ?" for name in columns(kind)[: kind.key])
+    return f"SELECT * FROM {kind.table}_{generation} WHERE {where}"
+
+
+@cache
+def _upsert(kind: type[Record], generation: int) -> str:
+    marks = ",".join("?" * len(columns(kind)))
+    return f"INSERT OR REPLACE INTO {kind.table}_{generation} VALUES ({marks})"
 
 
 def _has_state(cursor: Cursor) -> bool:
@@ -264,7 +284,7 @@ def _position(cursor: Cursor, generation: int) -> int:
     cursor.execute("SELECT position FROM read_model_generations WHERE generation = ?", (generation,))
     row = cursor.fetchone()
     if row is None:
-        raise StoreError(f"generation {generation} of the read models was replaced meanwhile")
+        raise ReplacedGeneration(f"generation {generation} of the read models was replaced meanwhile")
     return int(row[0])
 
 
@@ -290,6 +310,11 @@ def _drop(cursor: Cursor, generation: int) -> None:
     for record in RECORDS:
         cursor.execute(f"DROP TABLE IF EXISTS {record.table}_{generation}")
     cursor.execute("DELETE FROM read_model_generations WHERE generation = ?", (generation,))
+
+
+def _run(cursor: Cursor, script: str, generation: int) -> None:
+    for statement in _statements(script):
+        cursor.execute(statement.replace("{g}", str(generation)))
 
 
 @cache

@@ -17,7 +17,6 @@ nothing else is let through. Times are microseconds and come from the caller, as
 
 from __future__ import annotations
 
-import math
 import random as standard_random
 from collections.abc import Callable
 from threading import Lock
@@ -46,8 +45,7 @@ def retry_delay(failures_in_a_row: int, retry_after: float | None, jitter: float
     delay = full // 2 + int(full / 2 * jitter)
     if retry_after is None or not retry_after > 0:
         return delay
-    asked = LONGEST_RETRY_AFTER if math.isinf(retry_after) else int(retry_after * SECOND)
-    asked = min(asked, LONGEST_RETRY_AFTER)
+    asked = int(min(retry_after * SECOND, LONGEST_RETRY_AFTER))
     return max(delay, asked + int(min(full, asked) / 2 * jitter))
 
 

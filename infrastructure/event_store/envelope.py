@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import cast
 
 ENVELOPE_FORMAT = 1
 LEAF_PREFIX = b"\x00"  # RFC 6962 section 2.1
 
 # The fields hold no character that JSON would escape, so this pattern matches the canonical form alone.
 _ENVELOPE = re.compile(
-    rb'\{"event":"([A-Za-z0-9_.-]{1,64})","format":1,"key":"([A-Za-z0-9_.:/-]{0,128})",'
-    rb'"origin":"([A-Za-z0-9_.:/-]{1,256})","payload":"([0-9a-f]{64})","previous":"((?:[0-9a-f]{64})?)",'
-    rb'"recorded":(0|[1-9][0-9]{0,15}),"schema":(0|[1-9][0-9]{0,5}),"stream":"([0-9a-f]{32})",'
-    rb'"subject":"((?:[0-9a-f]{32})?)","version":(0|[1-9][0-9]{0,15})\}'
+    r'\{"event":"([A-Za-z0-9_.-]{1,64})","format":1,"key":"([A-Za-z0-9_.:/-]{0,128})",'
+    r'"origin":"([A-Za-z0-9_.:/-]{1,256})","payload":"([0-9a-f]{64})","previous":"((?:[0-9a-f]{64})?)",'
+    r'"recorded":(0|[1-9][0-9]{0,15}),"schema":(0|[1-9][0-9]{0,5}),"stream":"([0-9a-f]{32})",'
+    r'"subject":"((?:[0-9a-f]{32})?)","version":(0|[1-9][0-9]{0,15})\}'
 )
 
 
@@ -43,13 +44,14 @@ class Envelope:
         ).encode("ascii")
 
 
-def parse_fields(data: bytes) -> tuple[bytes, ...] | None:
-    """The fields in the order event, key, origin, payload, previous, recorded, schema, stream, subject, version.
+Fields = tuple[str, str, str, str, str, str, str, str, str, str]
+"""Event, key, origin, payload, previous, recorded, schema, stream, subject, version."""
 
-    ``None`` if ``data`` is not an envelope of this format to the letter.
-    """
-    match = _ENVELOPE.fullmatch(data)
-    return match.groups() if match else None
+
+def parse_fields(data: bytes) -> Fields | None:
+    """The fields of an envelope, as text; ``None`` if ``data`` is not one of this format to the letter."""
+    match = _ENVELOPE.fullmatch(data.decode("latin-1"))
+    return cast(Fields, match.groups()) if match else None
 
 
 def parse(data: bytes) -> Envelope | None:
@@ -57,9 +59,7 @@ def parse(data: bytes) -> Envelope | None:
     fields = parse_fields(data)
     if fields is None:
         return None
-    event, key, origin, payload, previous, recorded, schema, stream, subject, version = (
-        field.decode("ascii") for field in fields
-    )
+    event, key, origin, payload, previous, recorded, schema, stream, subject, version = fields
     return Envelope(
         origin, stream, int(version), event, int(schema), payload, key, subject, previous, int(recorded)
     )

@@ -26,14 +26,17 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         self._subjects: dict[tuple[str, str], str] = {}
 
     def _update_table(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        recorded = self.clock()
+        recorded, subject = self.clock(), kwargs.get("subject", "")
+        leaves: list[tuple[bytes, bytes]] = []
+        last: dict[str, str] = {}
         for event in stored_events:
             stream = stream_hex(event.originator_id)
-            envelope, leaf = seal(
-                event, self._origin, kwargs.get("subject", ""), self._last_leaf.get(stream, ""), recorded
-            )
-            self._leaves.append((envelope, leaf))
-            self._last_leaf[stream] = leaf.hex()
+            previous = last.get(stream) or self._last_leaf.get(stream, "")
+            envelope, leaf = seal(event, self._origin, subject, previous, recorded)
+            leaves.append((envelope, leaf))
+            last[stream] = leaf.hex()
+        self._leaves += leaves  # only now: nothing is kept of what cannot be sealed as a whole
+        self._last_leaf |= last
         return super()._update_table(stored_events)
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
+from hashlib import sha256
 
 from eventsourcing.persistence import StoredEvent
 
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.errors import DamagedLog, InvalidInput
 from compaction_ledger.infrastructure.event_store.envelope import (
+    LEAF_PREFIX,
     Envelope,
     leaf_hash,
     parse,
@@ -16,6 +18,9 @@ from compaction_ledger.infrastructure.event_store.envelope import (
 
 NO_KEY = ""
 
+_STORED_NAME = re.compile(r"([A-Za-z0-9_.-]{1,64})@(0|[1-9][0-9]{0,5})")
+_NUMBERS = range(10**16)  # what an envelope can hold as a time or a version
+
 
 def stream_hex(originator_id: object) -> str:
     """A stream id as the 32 hexadecimal digits it is stored under."""
@@ -23,15 +28,22 @@ def stream_hex(originator_id: object) -> str:
 
 
 def seal(event: StoredEvent, origin: str, subject: str, previous: str, recorded: int) -> tuple[bytes, bytes]:
-    """The envelope and leaf hash of an event that follows ``previous`` in its stream."""
-    name, _, schema = event.topic.partition("@")
+    """The envelope and leaf hash of an event that follows ``previous`` in its stream.
+
+    Raises :class:`InvalidInput` for what could be sealed but never read back.
+    """
+    name = _STORED_NAME.fullmatch(event.topic)
+    if name is None or recorded not in _NUMBERS or event.originator_version not in _NUMBERS:
+        raise InvalidInput(
+            f"{event.topic!r}, version {event.originator_version}, at {recorded} µs", place="envelope"
+        )
     envelope = Envelope(
         origin=origin,
         stream=stream_hex(event.originator_id),
         version=event.originator_version,
-        event=name,
-        schema=int(schema or 0),
-        payload=hashlib.sha256(event.state).hexdigest(),
+        event=name[1],
+        schema=int(name[2]),
+        payload=sha256(event.state).hexdigest(),
         key=NO_KEY,
         subject=subject,
         previous=previous,
@@ -45,27 +57,32 @@ def sealed_time(index: int, stream: str, version: int, topic: str, state: bytes,
     fields = parse_fields(envelope)
     if (
         fields is None
-        or leaf_hash(envelope) != leaf
-        or hashlib.sha256(state).hexdigest().encode() != fields[3]
-        or stream.encode() != fields[7]
-        or b"%d" % version != fields[9]
-        or topic.encode() != fields[0] + b"@" + fields[6]
+        or sha256(LEAF_PREFIX + envelope).digest() != leaf
+        or sha256(state).hexdigest() != fields[3]
+        or stream != fields[7]
+        or version != int(fields[9])
+        or topic != f"{fields[0]}@{fields[6]}"
     ):
-        raise DamagedLog(difference(stream, version, topic, state, envelope, leaf), index=index)
+        wrong = difference(stream, version, topic, state, envelope, leaf)
+        raise DamagedLog(wrong or "the seal does not hold", index=index)
     return int(fields[5])
 
 
-def difference(stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes) -> str:
-    """In words: the first way in which an event and its leaf disagree."""
+def difference(
+    stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes
+) -> str | None:
+    """In words: the first way in which an event and its leaf disagree; ``None`` where they do not."""
     if leaf_hash(envelope) != leaf:
         return "the leaf hash is not the hash of the envelope"
     sealed = parse(envelope)
     if sealed is None:
         return "the envelope is not of a known format"
-    if hashlib.sha256(state).hexdigest() != sealed.payload:
+    if sha256(state).hexdigest() != sealed.payload:
         return "the payload is not the one that was sealed"
     if sealed.stream != stream:
         return f"the event stands in stream {stream}, it was sealed in {sealed.stream}"
     if sealed.version != version:
         return f"the event stands at version {version}, it was sealed at {sealed.version}"
-    return f"the event is named {topic!r}, it was sealed as '{sealed.event}@{sealed.schema}'"
+    if topic != f"{sealed.event}@{sealed.schema}":
+        return f"the event is named {topic!r}, it was sealed as '{sealed.event}@{sealed.schema}'"
+    return None

@@ -37,7 +37,7 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER leaves_no_delete BEFORE DELETE ON leaves
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 
--- Transcripts: messages append-only with revisions; the greatest revision is the message as it is now.
+-- Transcripts: nothing is changed or removed; an edit or a deletion is a new revision of its message.
 CREATE TABLE conversations (
     key          INTEGER PRIMARY KEY,
     scope        TEXT NOT NULL,
@@ -46,10 +46,10 @@ CREATE TABLE conversations (
     UNIQUE (scope, conversation)
 );
 
+-- key = conversation * 2^32 + position, so that a conversation is read as one run of rows.
 CREATE TABLE messages (
+    key          INTEGER PRIMARY KEY,
     conversation INTEGER NOT NULL REFERENCES conversations (key),
-    position     INTEGER NOT NULL,
-    revision     INTEGER NOT NULL,
     id           TEXT NOT NULL,
     run          TEXT NOT NULL,
     role         TEXT NOT NULL,
@@ -57,10 +57,17 @@ CREATE TABLE messages (
     kind         TEXT NOT NULL,
     text         BLOB NOT NULL, -- TEXT where it is well formed, else its bytes with three-byte surrogates
     created_at   INTEGER,
-    deleted      INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (conversation, position, revision)
+    UNIQUE (conversation, id)
 );
-CREATE UNIQUE INDEX message_ids ON messages (conversation, id, revision);
+
+CREATE TABLE message_revisions (
+    message  INTEGER NOT NULL REFERENCES messages (key),
+    revision INTEGER NOT NULL CHECK (revision >= 1),
+    status   TEXT NOT NULL,
+    text     BLOB NOT NULL,
+    deleted  INTEGER NOT NULL CHECK (deleted IN (0, 1)),
+    PRIMARY KEY (message, revision)
+);
 
 CREATE TABLE runs (
     conversation INTEGER NOT NULL REFERENCES conversations (key),
@@ -74,3 +81,11 @@ CREATE TRIGGER messages_no_update BEFORE UPDATE ON messages
 BEGIN SELECT RAISE(ABORT, 'messages are append-only: an edit is a new revision'); END;
 CREATE TRIGGER messages_no_delete BEFORE DELETE ON messages
 BEGIN SELECT RAISE(ABORT, 'messages are append-only: a deletion is a new revision'); END;
+CREATE TRIGGER message_revisions_no_update BEFORE UPDATE ON message_revisions
+BEGIN SELECT RAISE(ABORT, 'revisions are append-only'); END;
+CREATE TRIGGER message_revisions_no_delete BEFORE DELETE ON message_revisions
+BEGIN SELECT RAISE(ABORT, 'revisions are append-only'); END;
+CREATE TRIGGER runs_no_update BEFORE UPDATE ON runs
+BEGIN SELECT RAISE(ABORT, 'runs are append-only: a change of state is a new revision'); END;
+CREATE TRIGGER runs_no_delete BEFORE DELETE ON runs
+BEGIN SELECT RAISE(ABORT, 'runs are append-only'); END;

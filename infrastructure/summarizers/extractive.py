@@ -23,6 +23,8 @@ LONGEST_SENTENCE = 1_000
 """A longer one is left out: it is never cut."""
 
 _CANDIDATES = 2_000
+_LEAST_GAIN = 0.25
+"""Of the best sentence's: what says less than this is not worth its place."""
 _FIGURE = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"[^\W\d_]\w*\d|\d\w*[^\W\d_]|\w_\w|[A-Z]{2}")
 _NO_SPACE_AFTER = tuple("。！？｡．」』】）")
@@ -164,6 +166,7 @@ def _fill(chosen: list[_Candidate], candidates: Sequence[_Candidate], target: in
     """
     said = frozenset[str]().union(*(candidate.tokens for candidate in chosen))
     taken = {(candidate.reply, candidate.place) for candidate in chosen}
+    least = candidates[0].score * _LEAST_GAIN if candidates else 0.0
     queue = [
         (-candidate.score, index)
         for index, candidate in enumerate(candidates)
@@ -180,7 +183,7 @@ def _fill(chosen: list[_Candidate], candidates: Sequence[_Candidate], target: in
         if queue and (gain, index) > queue[0]:
             heapq.heappush(queue, (gain, index))
             continue
-        if gain:
+        if -gain > least:
             chosen.append(candidate)
             said |= candidate.tokens
             used += len(candidate.text) + 1

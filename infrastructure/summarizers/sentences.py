@@ -12,12 +12,11 @@ _CLOSING = "[\"'”’»)\\]）」』】》〉]*"
 _END = re.compile(rf"(?:[。！？｡．]+|[؟۔।॥።]+|[.!?…]+(?={_CLOSING}(?:\s|$))){_CLOSING}")
 _BEFORE_DOT = re.compile(r"([^\W_]+(?:\.[^\W_]+)*)\.$")
 _LONGEST_WORD = 24
-# A dot behind these ends no sentence. Nothing else here knows a language.
-_ABBREVIATIONS = frozenset(
-    {"approx", "art", "bzw", "ca", "cf", "co", "corp", "dr", "etc", "fig", "inc", "jr", "ltd", "mr"}
-    | {"mrs", "ms", "nr", "no", "p", "pp", "prof", "sig", "sr", "sra", "st", "usw", "vs"}
-    | {"d.h", "e.g", "i.e", "p.ex", "z.b", "п.с", "т.д", "т.е"}
-)
+# A dot behind these ends no sentence, behind the latter only before a figure. A dot before a small
+# letter never does, so most abbreviations need no entry. Nothing else here knows a language.
+_ABBREVIATIONS = frozenset({"bzw", "ca", "cf", "dr", "mr", "mrs", "ms", "prof", "sr", "st", "vs"})
+_DOTTED = frozenset({"d.h", "e.g", "i.e", "p.ex", "z.b", "п.с", "т.д", "т.е"})
+_BEFORE_FIGURES = frozenset({"approx", "art", "fig", "no", "nr", "p", "pp"})
 
 # Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana and Han.
 _UNSPACED = (
@@ -54,18 +53,27 @@ def _ends_here(line: str, start: int, end: re.Match[str]) -> bool:
     mark = end.group()
     if not mark.startswith(".") or mark.startswith(".."):
         return True
+    following = line[end.end() : end.end() + _LONGEST_WORD].lstrip()
+    if following[:1].islower():
+        return False
     before = line[max(start, end.start() - _LONGEST_WORD) : end.start() + 1]
     word = _BEFORE_DOT.search(before)
-    if word and _belongs_to_word(word[1], line[start : end.start()].strip()):
-        return False
-    following = line[end.end() : end.end() + _LONGEST_WORD].lstrip()
-    return not following[:1].islower()
+    if word is None or len(mark) > 1:
+        return True
+    if word[1].isdigit():  # the number of a list item
+        return before.strip() != f"{word[1]}." or end.start() - start > _LONGEST_WORD
+    return not _abbreviated(word[1], following)
 
 
-def _belongs_to_word(word: str, whole: str) -> bool:
-    if word.isdigit():
-        return whole == word  # the number of a list item
-    return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper())
+def _abbreviated(word: str, following: str) -> bool:
+    small = word.lower()
+    if len(word) == 1 and word.isupper():
+        return True  # an initial
+    return (
+        small in _ABBREVIATIONS
+        or small in _DOTTED
+        or (small in _BEFORE_FIGURES and following[:1].isdigit())
+    )
 
 
 def tokens(sentence: str) -> frozenset[str]:

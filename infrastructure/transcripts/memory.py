@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 
-from compaction_ledger.domain.conversation import Conversation, Message, Run, RunState
+from compaction_ledger.domain.conversation import (
+    Conversation,
+    Message,
+    MessageStatus,
+    Run,
+    RunState,
+)
 from compaction_ledger.domain.errors import (
     DuplicateMessageId,
-    InvalidInput,
     UnknownConversation,
     UnknownMessage,
 )
 from compaction_ledger.domain.identifiers import check_id
-from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines
+from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines, check_revision
 
 
 @dataclass(slots=True)
@@ -59,12 +64,21 @@ class MemoryTranscripts:
             thread.revision += 1
             self._threads[scope, conversation] = thread
 
-    def revise(self, scope: str, conversation: str, message_id: str, text: str) -> None:
-        if not isinstance(text, str):
-            raise InvalidInput("must be text", place=f"message {message_id!r}: text")
+    def revise(
+        self,
+        scope: str,
+        conversation: str,
+        message_id: str,
+        text: str | None = None,
+        *,
+        status: MessageStatus | None = None,
+    ) -> None:
+        check_revision(message_id, text, status)
         with self._lock:
             thread, message = self._message(scope, conversation, message_id)
-            thread.messages[message_id] = replace(message, text=text)
+            thread.messages[message_id] = message._replace(
+                text=message.text if text is None else text, status=status or message.status
+            )
             thread.revision += 1
 
     def delete(self, scope: str, conversation: str, message_id: str) -> None:
@@ -95,6 +109,8 @@ class MemoryTranscripts:
             return sorted(self._threads)
 
     def _thread(self, scope: str, conversation: str) -> _Thread:
+        check_id(scope, "scope")
+        check_id(conversation, "conversation")
         thread = self._threads.get((scope, conversation))
         if thread is None:
             raise UnknownConversation(f"there is no conversation {conversation!r} in scope {scope!r}")
@@ -102,6 +118,7 @@ class MemoryTranscripts:
 
     def _message(self, scope: str, conversation: str, message_id: str) -> tuple[_Thread, Message]:
         thread = self._thread(scope, conversation)
+        check_id(message_id, "message id")
         message = thread.messages.get(message_id)
         if message is None or message_id in thread.deleted:
             raise UnknownMessage(f"conversation {conversation!r} has no message {message_id!r}")

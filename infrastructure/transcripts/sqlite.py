@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from eventsourcing.persistence import IntegrityError
 
-from compaction_ledger.domain.conversation import Conversation, Message, Run, RunState
-from compaction_ledger.domain.errors import (
-    DuplicateMessageId,
-    InvalidInput,
-    UnknownConversation,
-    UnknownMessage,
+from compaction_ledger.domain.conversation import (
+    Conversation,
+    Message,
+    MessageStatus,
+    Run,
+    RunState,
 )
+from compaction_ledger.domain.errors import DuplicateMessageId, UnknownConversation, UnknownMessage
 from compaction_ledger.domain.identifiers import check_id, is_well_formed
-from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines
+from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines, check_revision
 from compaction_ledger.infrastructure.sqlite.database import Database
 
-_LINES = (
-    "SELECT position, id, run, role, status, kind, text, deleted FROM messages "
-    "WHERE conversation = ? ORDER BY position, revision"
+POSITIONS = 1 << 32  # as in schema.sql: a message's key is conversation * 2^32 + position
+
+_LINES = "SELECT id, run, role, status, kind, text FROM messages WHERE key >= ? AND key < ? ORDER BY key"
+_REVISIONS = (
+    "SELECT m.id, r.status, r.text, r.deleted FROM message_revisions AS r JOIN messages AS m "
+    "ON m.key = r.message WHERE r.message >= ? AND r.message < ? ORDER BY r.message, r.revision"
 )
+_RUNS = "SELECT id, state FROM runs WHERE conversation = ? ORDER BY id, revision"
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """The newest revision of one message."""
+class _Newest:
+    """A message's newest revision."""
 
-    position: int
+    key: int
     revision: int
-    values: tuple[Any, ...]  # id, run, role, status, kind, text, created_at
+    status: str
+    text: str | bytes
+    deleted: bool = False
 
 
 class SQLiteTranscripts:
@@ -58,31 +64,36 @@ class SQLiteTranscripts:
                     "INSERT INTO conversations (scope, conversation) VALUES (?, ?)", (scope, conversation)
                 )
                 key = int(cursor.lastrowid or 0)
-            cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM messages WHERE conversation = ?", (key,))
-            first = cursor.fetchone()[0]
-            for position, message in enumerate(lines, start=first):
-                _insert_new(cursor, key, position, message)
+            first = _next_message(cursor, key)
+            for message_key, message in enumerate(lines, start=first):
+                _insert(cursor, key, message_key, message)
             for run in states:
                 _insert_run(cursor, key, run)
             _touch(cursor, key)
 
-    def revise(self, scope: str, conversation: str, message_id: str, text: str) -> None:
-        """Give a message another text, as a new revision."""
-        if not isinstance(text, str):
-            raise InvalidInput("must be text", place=f"message {message_id!r}: text")
+    def revise(
+        self,
+        scope: str,
+        conversation: str,
+        message_id: str,
+        text: str | None = None,
+        *,
+        status: MessageStatus | None = None,
+    ) -> None:
+        """Give a message another text or status, as a new revision."""
+        check_revision(message_id, text, status)
         with self._database.transaction(commit=True) as cursor:
             key = _known(cursor, scope, conversation)
             line = _newest(cursor, key, message_id)
-            values = (*line.values[:5], _stored(text), line.values[6])
-            _insert(cursor, key, line.position, line.revision + 1, values)
+            stored = line.text if text is None else _stored(text)
+            _insert_revision(cursor, replace(line, text=stored, status=status or line.status))
             _touch(cursor, key)
 
     def delete(self, scope: str, conversation: str, message_id: str) -> None:
         """Take a message out of the conversation as it is now, as a new revision."""
         with self._database.transaction(commit=True) as cursor:
             key = _known(cursor, scope, conversation)
-            line = _newest(cursor, key, message_id)
-            _insert(cursor, key, line.position, line.revision + 1, line.values, deleted=1)
+            _insert_revision(cursor, replace(_newest(cursor, key, message_id), deleted=True))
             _touch(cursor, key)
 
     def set_run(self, scope: str, conversation: str, run: str, state: RunState) -> None:
@@ -99,13 +110,10 @@ class SQLiteTranscripts:
         """The conversation as it is now, in one snapshot."""
         with self._database.transaction(commit=False) as cursor:
             key = _known(cursor, scope, conversation)
-            lines = cursor.execute(_LINES, (key,)).fetchall()
-            states = cursor.execute(
-                "SELECT id, state FROM runs WHERE conversation = ? ORDER BY id, revision", (key,)
-            ).fetchall()
-        newest = {line[0]: line for line in lines}  # a later revision takes the place of an earlier one
-        if len(newest) != len(lines) or any(line[7] for line in lines):
-            lines = [line for line in newest.values() if not line[7]]
+            rows = (key * POSITIONS, (key + 1) * POSITIONS)
+            lines = cursor.execute(_LINES, rows).fetchall()
+            revisions = cursor.execute(_REVISIONS, rows).fetchall()
+            states = cursor.execute(_RUNS, (key,)).fetchall()
         messages = [
             Message(
                 message_id,
@@ -113,12 +121,14 @@ class SQLiteTranscripts:
                 role,
                 status,
                 kind,
-                text if type(text) is str else text.decode("utf-8", "surrogatepass"),
+                text if type(text) is str else _text(text),
                 conversation,
                 scope,
             )
-            for _, message_id, run, role, status, kind, text, _ in lines
+            for message_id, run, role, status, kind, text in lines
         ]
+        if revisions:
+            messages = _revised(messages, revisions)
         runs = {run: Run(run, state, conversation, scope) for run, state in states}
         return Conversation(scope, conversation, messages, runs)
 
@@ -130,11 +140,24 @@ class SQLiteTranscripts:
             return str(cursor.fetchone()[0])
 
     def conversations(self) -> Iterable[tuple[str, str]]:
-        """Every scope and conversation, in the order they were made."""
+        """Every scope and conversation, in order."""
         with self._database.transaction(commit=False) as cursor:
-            cursor.execute("SELECT scope, conversation FROM conversations ORDER BY key")
+            cursor.execute("SELECT scope, conversation FROM conversations ORDER BY scope, conversation")
             found: list[tuple[str, str]] = cursor.fetchall()
         return found
+
+
+def _revised(
+    messages: list[Message], revisions: list[tuple[str, MessageStatus, str | bytes, int]]
+) -> list[Message]:
+    """The messages by their newest revisions, without the deleted ones."""
+    newest = {message_id: rest for message_id, *rest in revisions}  # the last one stands
+    revised: list[Message] = []
+    for message in messages:
+        status, text, deleted = newest.get(message.id, (message.status, message.text, 0))
+        if not deleted:
+            revised.append(message._replace(status=status, text=_text(text)))
+    return revised
 
 
 def _key(cursor: sqlite3.Cursor, scope: str, conversation: str) -> int | None:
@@ -154,45 +177,58 @@ def _known(cursor: sqlite3.Cursor, scope: str, conversation: str) -> int:
     return key
 
 
-def _newest(cursor: sqlite3.Cursor, key: int, message_id: str) -> _Line:
+def _next_message(cursor: sqlite3.Cursor, key: int) -> int:
+    first = key * POSITIONS
+    cursor.execute(
+        "SELECT coalesce(max(key) + 1, ?) FROM messages WHERE key >= ? AND key < ?",
+        (first, first, first + POSITIONS),
+    )
+    return int(cursor.fetchone()[0])
+
+
+def _newest(cursor: sqlite3.Cursor, key: int, message_id: str) -> _Newest:
     check_id(message_id, "message id")
     cursor.execute(
-        "SELECT position, revision, deleted, id, run, role, status, kind, text, created_at FROM messages "
-        "WHERE conversation = ? AND id = ? ORDER BY revision DESC LIMIT 1",
+        "SELECT m.key, coalesce(r.revision, 0), coalesce(r.status, m.status), coalesce(r.text, m.text), "
+        "coalesce(r.deleted, 0) FROM messages AS m LEFT JOIN message_revisions AS r ON r.message = m.key "
+        "WHERE m.conversation = ? AND m.id = ? ORDER BY r.revision DESC LIMIT 1",
         (key, message_id),
     )
     row = cursor.fetchone()
-    if row is None or row[2]:
+    if row is None or row[4]:
         raise UnknownMessage(f"the conversation has no message {message_id!r}")
-    return _Line(row[0], row[1], tuple(row[3:]))
+    return _Newest(*row)
 
 
-def _insert_new(cursor: sqlite3.Cursor, key: int, position: int, message: NewMessage) -> None:
-    values = (
-        message.id,
-        message.run,
-        message.role,
-        message.status,
-        message.kind,
-        _stored(message.text),
-        message.created_at,
-    )
+def _insert(cursor: sqlite3.Cursor, key: int, message_key: int, message: NewMessage) -> None:
     try:
-        _insert(cursor, key, position, 0, values)
+        cursor.execute(
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                message_key,
+                key,
+                message.id,
+                message.run,
+                message.role,
+                message.status,
+                message.kind,
+                _stored(message.text),
+                message.created_at,
+            ),
+        )
     except sqlite3.IntegrityError as error:
-        cursor.execute("SELECT position FROM messages WHERE conversation = ? AND id = ?", (key, message.id))
+        cursor.execute("SELECT key FROM messages WHERE conversation = ? AND id = ?", (key, message.id))
         row = cursor.fetchone()
         if row is None:
             raise IntegrityError(error) from error
-        raise DuplicateMessageId(message.id, f"position {row[0]}", f"position {position}") from error
+        first, second = (f"position {at % POSITIONS}" for at in (row[0], message_key))
+        raise DuplicateMessageId(message.id, first, second) from error
 
 
-def _insert(
-    cursor: sqlite3.Cursor, key: int, position: int, revision: int, values: Sequence[Any], deleted: int = 0
-) -> None:
+def _insert_revision(cursor: sqlite3.Cursor, line: _Newest) -> None:
     cursor.execute(
-        "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (key, position, revision, *values, deleted),
+        "INSERT INTO message_revisions VALUES (?, ?, ?, ?, ?)",
+        (line.key, line.revision + 1, line.status, line.text, int(line.deleted)),
     )
 
 
@@ -211,3 +247,7 @@ def _touch(cursor: sqlite3.Cursor, key: int) -> None:
 def _stored(text: str) -> str | bytes:
     """Text that SQLite can hold as text; what has lone surrogates goes in as bytes (E6)."""
     return text if is_well_formed(text) else text.encode("utf-8", "surrogatepass")
+
+
+def _text(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")

@@ -24,8 +24,7 @@ CREATE TABLE summaries_{g} (
     origin         TEXT,
     input_tokens   INTEGER,
     output_tokens  INTEGER
-);
-CREATE INDEX summaries_{g}_conversation ON summaries_{g} (scope, conversation, from_pair);
+) WITHOUT ROWID;
 
 CREATE TABLE ranges_{g} (
     scope         TEXT NOT NULL,
@@ -39,7 +38,7 @@ CREATE TABLE ranges_{g} (
     updated_index INTEGER NOT NULL,
     updated_at    INTEGER NOT NULL,
     PRIMARY KEY (scope, conversation, from_pair)
-);
+) WITHOUT ROWID;
 
 CREATE TABLE attempts_{g} (
     identity      TEXT NOT NULL,
@@ -65,8 +64,7 @@ CREATE TABLE attempts_{g} (
     ended_index   INTEGER,
     ended_at      INTEGER,
     PRIMARY KEY (identity, number)
-);
-CREATE INDEX attempts_{g}_conversation ON attempts_{g} (scope, conversation, started_index);
+) WITHOUT ROWID;
 
 CREATE TABLE deliveries_{g} (
     delivery_id    TEXT PRIMARY KEY,
@@ -79,5 +77,4 @@ CREATE TABLE deliveries_{g} (
     request_digest TEXT NOT NULL,
     idx            INTEGER NOT NULL,
     recorded_at    INTEGER NOT NULL
-);
-CREATE INDEX deliveries_{g}_conversation ON deliveries_{g} (scope, conversation, idx);
+) WITHOUT ROWID;

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compaction_ledger.domain.events import Fact
-from compaction_ledger.domain.ports import Summarizer
+from compaction_ledger.domain.ports import Summarizer, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
@@ -20,7 +20,6 @@ from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMA
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.sqlite.database import FORMAT, open_database
-from compaction_ledger.infrastructure.transcripts.interface import TranscriptStore
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
 from compaction_ledger.projections.memory import MemoryReadModels

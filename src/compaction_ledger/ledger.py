@@ -13,7 +13,7 @@ from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import RangeKey, Recorded
-from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts
+from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts, TranscriptStore
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.windows import WindowPolicy
@@ -31,8 +31,6 @@ from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
-
-    from compaction_ledger.infrastructure.transcripts.interface import TranscriptStore
 
 READ_BATCH = 500
 

@@ -92,7 +92,7 @@ def _server(owner: ProviderServer) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(reply.body)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_request(self, code: object = "-", size: object = "-") -> None:
             """Say nothing."""
 
     return ThreadingHTTPServer(("127.0.0.1", 0), Handler)

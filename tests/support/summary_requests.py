@@ -8,7 +8,7 @@ from compaction_ledger.domain.summarization import SummaryRequest, summary_reque
 
 
 def pairs_of(replies: Sequence[str], asked: str | Sequence[str] = "?") -> list[Pair]:
-    """Pairs with these assistant texts; ``asked`` is the user's text, one for all or one for each."""
+    """Pairs with these assistant texts; ``asked`` is the user's, one for all or one for each."""
     questions = [asked] * len(replies) if isinstance(asked, str) else asked
     return [
         Pair(index, f"r{index}", _message(index, "user", user), _message(index, "assistant", reply))

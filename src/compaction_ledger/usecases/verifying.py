@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Log, Progress
 
@@ -67,7 +68,14 @@ def _compare(
     if read_models.registry_fingerprint() not in ("", expected.registry_fingerprint()):
         yield Finding("registry", "the read models were built under another prompt registry: rebuild them")
         return
-    expected.catch_up(log)
+    try:
+        expected.catch_up(log)
+    except DamagedLog as error:
+        yield Finding(error.code, str(error), error.index)
+        return
+    except LookupError as error:
+        yield Finding("history", str(error))
+        return
     should, rows = expected.records(), read_models.records()
     for table, wanted in should.items():
         there = set(rows[table])

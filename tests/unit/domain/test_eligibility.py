@@ -93,12 +93,12 @@ REASONS: dict[str, tuple[list[Message], list[Run] | None, dict[str, str]]] = {
         {"u": "run_not_settled", "a": "run_not_settled"},
     ),
     "streaming answer": (
-        [ASKED, replace(REPLIED, status="streaming")],
+        [ASKED, REPLIED._replace(status="streaming")],
         None,
         {"u": "no_answer", "a": "streaming"},
     ),
     "failed answer": (
-        [ASKED, replace(REPLIED, status="failed")],
+        [ASKED, REPLIED._replace(status="failed")],
         None,
         {"u": "no_answer", "a": "failed"},
     ),
@@ -127,34 +127,34 @@ REASONS: dict[str, tuple[list[Message], list[Run] | None, dict[str, str]]] = {
     ),
     "system line": ([message("s", "r", "system"), ASKED, REPLIED], None, {"s": "wrong_role"}),
     "line of another conversation": (
-        [ASKED, replace(REPLIED, conversation="c-2")],
+        [ASKED, REPLIED._replace(conversation="c-2")],
         None,
         {"u": "no_answer", "a": "other_conversation"},
     ),
     "line of another scope": (
-        [replace(ASKED, scope="tenant-2"), REPLIED],
+        [ASKED._replace(scope="tenant-2"), REPLIED],
         None,
         {"u": "other_scope", "a": "no_user_message"},
     ),
     "two answers": (
-        [ASKED, REPLIED, replace(REPLIED, id="b")],
+        [ASKED, REPLIED, REPLIED._replace(id="b")],
         None,
         {"u": "ambiguous_run", "a": "ambiguous_run", "b": "ambiguous_run"},
     ),
     "two questions": (
-        [ASKED, replace(ASKED, id="v"), REPLIED],
+        [ASKED, ASKED._replace(id="v"), REPLIED],
         None,
         {"u": "ambiguous_run", "v": "ambiguous_run", "a": "ambiguous_run"},
     ),
     "no question": ([REPLIED], None, {"a": "no_user_message"}),
     "no answer": ([ASKED], None, {"u": "no_answer"}),
     "blank question": (
-        [replace(ASKED, text=" \u3000\t"), REPLIED],
+        [ASKED._replace(text=" \u3000\t"), REPLIED],
         None,
         {"u": "empty_text", "a": "empty_text"},
     ),
     "empty answer": (
-        [ASKED, replace(REPLIED, text="")],
+        [ASKED, REPLIED._replace(text="")],
         None,
         {"u": "empty_text", "a": "empty_text"},
     ),
@@ -173,7 +173,7 @@ def test_e2_every_reason_code_is_reached() -> None:
 
 
 def test_e2_a_failed_answer_beside_a_completed_one_makes_no_run_ambiguous() -> None:
-    broken = replace(REPLIED, id="b", status="failed")
+    broken = REPLIED._replace(id="b", status="failed")
     found = eligible(conversation([ASKED, broken, REPLIED]))
     assert [pair.assistant.id for pair in found.pairs] == ["a"]
     assert [(line.position, line.reason) for line in found.left_out] == [(1, "failed")]
@@ -190,7 +190,7 @@ def test_e3_the_position_of_the_user_message_decides() -> None:
 
 def test_e3_there_is_no_time_in_a_message_or_run_that_could_decide() -> None:
     for record in (Message, Run, Conversation):
-        fields = set(record.__dataclass_fields__)
+        fields = set(record._fields)
         assert not {name for name in fields if "time" in name or name.endswith("_at")}
 
 
@@ -246,7 +246,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
         )
         for name in named
     }
-    numbered = [replace(line, id=f"m{place}") for place, line in enumerate(lines)]
+    numbered = [line._replace(id=f"m{place}") for place, line in enumerate(lines)]
     return Conversation(SCOPE, CONVERSATION, numbered, runs)
 
 
@@ -345,7 +345,7 @@ def test_e4_ids_checked_together_are_as_those_checked_one_by_one(values: list[st
 
 def test_e4_an_id_seen_twice_names_both_places() -> None:
     lines = lines_of(make_pairs(3))
-    lines[4] = replace(lines[4], id="u0")
+    lines[4] = lines[4]._replace(id="u0")
     with pytest.raises(DuplicateMessageId) as raised:
         conversation(lines)
     assert raised.value.message_id == "u0"
@@ -357,9 +357,9 @@ def test_e4_a_conversation_checks_each_of_its_ids() -> None:
         with pytest.raises(InvalidId):
             Conversation(scope, name, [], {})
     with pytest.raises(InvalidId, match="position 1"):
-        conversation([ASKED, replace(REPLIED, id="\ud800")])
+        conversation([ASKED, REPLIED._replace(id="\ud800")])
     with pytest.raises(InvalidId, match="run id at place 0"):
-        conversation([replace(ASKED, run="a\n")])
+        conversation([ASKED._replace(run="a\n")])
     empty = Conversation("s", "c", [], {})
     assert eligible(empty) == Eligibility([], [])
 

@@ -1,0 +1,232 @@
+"""One function per figure of the table. Each returns named numbers; the names are the keys of bench.json."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import stock
+import workload
+from timing import median, ratio, side_by_side
+
+from compaction_ledger import Answer, FinishFacts, Job, Ledger, ModelIdentity, PromptVersion, WindowPolicy
+from compaction_ledger.composition import Parts, open_sqlite, system_clock
+from compaction_ledger.domain.commands import ClaimRange, FinishAttempt, StartAttempt
+from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.range_session import RangeSession
+
+Figures = dict[str, float]
+BUDGET = 1 << 40
+LEASE = 300_000_000
+
+
+# --- read path --------------------------------------------------------------------------------------
+
+
+def read_path(folder: Path, pairs: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of our read path, of its floor, and of the peers, on one conversation."""
+    with workload.summarized_ledger(folder / f"read-{pairs}.db", pairs) as ledger:
+        texts = [
+            (message.role, message.text)
+            for message in ledger.transcripts.conversation("default", workload.CONVERSATION).messages
+        ]
+        return side_by_side(
+            {
+                "ours": lambda: ledger.assemble(workload.CONVERSATION, budget=BUDGET),
+                "floor": lambda: _hash_and_encode(texts),
+                "peers": _peers(folder / f"peers-{pairs}.db", texts),
+            },
+            rounds,
+        )
+
+
+def _hash_and_encode(texts: list[tuple[str, str]]) -> str:
+    """The floor: one JSON encoding of the conversation, by the standard library, and SHA-256 of it."""
+    messages = [{"role": role, "content": text} for role, text in texts]
+    data = json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return hashlib.sha256(data).hexdigest()
+
+
+def _peers(path: Path, texts: list[tuple[str, str]]) -> Callable[[], object]:
+    """What one would run instead, without any check: a stored session, read and trimmed."""
+    import asyncio  # noqa: PLC0415 - only where the peers are measured
+
+    from agents import SQLiteSession  # noqa: PLC0415
+    from langchain_core.messages import trim_messages  # noqa: PLC0415
+
+    session = SQLiteSession("bench", path)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(session.add_items([{"role": r, "content": t} for r, t in texts]))  # type: ignore[misc,list-item]
+
+    def read_and_trim() -> object:
+        items = loop.run_until_complete(session.get_items())
+        return trim_messages(items, max_tokens=1 << 30, token_counter="approximate")  # type: ignore[arg-type]
+
+    return read_and_trim
+
+
+# --- lifecycle --------------------------------------------------------------------------------------
+
+
+def lifecycle(folder: Path, times: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of ``times`` lifecycles: claim, start, complete, sealed; and of three stock saves each."""
+    parts = open_sqlite(
+        folder / f"lifecycle-{times}.db", policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings()
+    )
+    application = stock.stock_application(folder / f"stock-{times}.db")
+    text = "The fund closed at 59.46 EUR; the ongoing charges are 0.45 per cent. " * 20
+    conversations = iter(range(1_000_000))
+    with contextlib.closing(parts), contextlib.closing(application):
+        return side_by_side(
+            {
+                "ours": lambda: _our_lifecycles(parts, f"c-{next(conversations)}", times, text),
+                "stock": lambda: _stock_lifecycles(application, times, text, load=False),
+                "stock_loading": lambda: _stock_lifecycles(application, times, text, load=True),
+            },
+            rounds,
+        )
+
+
+def _our_lifecycles(parts: Parts, conversation: str, times: int, text: str) -> None:
+    log = parts.context.log
+    model = ModelIdentity.of("bench", "model")
+    prompt = PromptVersion("conversation-compaction", 3)
+    for n in range(times):
+        first = n * 10
+        messages = tuple(f"{side}-{first + pair:06d}" for pair in range(10) for side in ("user", "assistant"))
+        job = Job("default", conversation, first, first + 9, messages, "0" * 64, model, prompt)
+        claim, attempt = uuid.uuid4().hex, uuid.uuid4().hex
+        session = RangeSession(log, RangeKey("default", conversation, first))
+        session.execute(lambda now, j=job, c=claim: ClaimRange(c, "worker", j, WindowPolicy(), now, LEASE))  # type: ignore[misc]
+        session.execute(lambda now, c=claim, a=attempt: StartAttempt(c, a, now, LEASE))  # type: ignore[misc]
+        answer = Answer(text, FinishFacts(("stop",)))
+        session.execute(lambda now, c=claim, a=attempt: FinishAttempt(c, a, answer, now))  # type: ignore[misc]
+
+
+def _stock_lifecycles(application: object, times: int, text: str, *, load: bool) -> None:
+    app = application
+    for n in range(times):
+        messages = [f"{side}-{n * 10 + pair:06d}" for pair in range(10) for side in ("user", "assistant")]
+        now = system_clock()
+        claimed = stock.StockRange(uuid.uuid4().hex, "worker", "0" * 64, messages, "0" * 64, now + LEASE)
+        app.save(claimed)  # type: ignore[attr-defined]
+        started = app.repository.get(claimed.id) if load else claimed  # type: ignore[attr-defined]
+        attempt = uuid.uuid4().hex
+        started.start(attempt, 1, now + LEASE)
+        app.save(started)  # type: ignore[attr-defined]
+        completed = app.repository.get(claimed.id) if load else started  # type: ignore[attr-defined]
+        completed.complete(attempt, "0" * 64, text)
+        app.save(completed)  # type: ignore[attr-defined]
+
+
+# --- rebuild and verify -----------------------------------------------------------------------------
+
+
+def log_with(folder: Path, ranges: int) -> Ledger:
+    """A ledger whose log holds three events for each of ``ranges`` ranges."""
+    path = folder / f"log-{ranges}.db"
+    parts = open_sqlite(path, policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings())
+    text = "The fund closed at 59.46 EUR; the ongoing charges are 0.45 per cent. " * 20
+    with contextlib.closing(parts):
+        _our_lifecycles(parts, "bench", ranges, text)
+    return Ledger.open(path)
+
+
+def rebuild(ledger: Ledger, rounds: int) -> dict[str, list[float]]:
+    """Seconds of a rebuild, and of merely reading and decoding the same events."""
+    return side_by_side(
+        {"rebuild": ledger.rebuild, "decode": lambda: sum(1 for _ in ledger.events())}, rounds
+    )
+
+
+def verify(ledger: Ledger, path: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds of verifying the seal of the whole log, and of reading the rows and hashing them."""
+    connection = sqlite3.connect(path)
+
+    def read_and_hash() -> None:
+        rows = connection.execute(
+            "SELECT e.idx, e.originator_id, e.originator_version, e.topic, e.state, l.envelope, l.hash "
+            "FROM stored_events AS e JOIN leaves AS l ON l.idx = e.idx ORDER BY e.idx"
+        )
+        for row in rows:
+            hashlib.sha256(row[4]).digest()
+            hashlib.sha256(b"\x00" + row[5]).digest()
+
+    with contextlib.closing(connection):
+        return side_by_side({"verify": ledger.verify_seal, "floor": read_and_hash}, rounds)
+
+
+# --- start-up ---------------------------------------------------------------------------------------
+
+
+def start_up(rounds: int) -> Figures:
+    """Start-up of the package over its dependencies, and of ``--help`` over Typer."""
+    commands = {
+        "nothing": [sys.executable, "-c", "pass"],
+        "dependencies": [sys.executable, "-c", "import pydantic, eventsourcing.application"],
+        "package": [sys.executable, "-c", "import compaction_ledger"],
+        "ledger": [sys.executable, "-c", "from compaction_ledger import Ledger"],
+        "typer": [sys.executable, "-c", "import typer"],
+        "help": [sys.executable, "-m", "compaction_ledger", "--help"],
+    }
+    seconds = side_by_side({name: _process(command) for name, command in commands.items()}, rounds)
+    return {
+        "import_over_dependencies": ratio(seconds, "package", "dependencies"),
+        "import_ledger_over_dependencies": ratio(seconds, "ledger", "dependencies"),
+        "help_over_typer": ratio(seconds, "help", "typer"),
+        "import_ledger_ms": median(seconds["ledger"]) * 1e3,
+        "help_ms": median(seconds["help"]) * 1e3,
+    }
+
+
+def _process(command: list[str]) -> Callable[[], object]:
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+# --- memory -----------------------------------------------------------------------------------------
+
+_MEMORY = """
+import resource, sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+import workload
+from compaction_ledger import Ledger
+with Ledger.open(Path({path!r})) as ledger:
+    {work}
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+_WORKS = {
+    "open": "ledger.size()",
+    "assemble": "ledger.assemble(workload.CONVERSATION, budget=1 << 40)",
+    "rebuild": "ledger.rebuild()",
+    "verify": "ledger.verify_seal()",
+}
+
+
+def memory(path: Path) -> Figures:
+    """Peak resident memory in MiB of a process that does one thing with the ledger at ``path``."""
+    here = str(Path(__file__).parent)
+    peaks: Figures = {}
+    for name, work in _WORKS.items():
+        code = _MEMORY.format(here=here, path=str(path), work=work)
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        peaks[name] = float(done.stdout)
+    return peaks
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds of one run of ``work``."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

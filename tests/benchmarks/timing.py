@@ -1,0 +1,34 @@
+"""Timing side by side: the things compared take turns, so that a drifting machine is the same for each."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+Work = Callable[[], object]
+
+
+def side_by_side(works: Mapping[str, Work], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each work in each round, after one round that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for count in range(rounds + 1):
+        for name, work in works.items():
+            gc.collect()
+            start = time.perf_counter()
+            work()
+            taken = time.perf_counter() - start
+            if count:
+                seconds[name].append(taken)
+    return seconds
+
+
+def median(seconds: list[float]) -> float:
+    """The median, in seconds."""
+    return statistics.median(seconds)
+
+
+def ratio(seconds: Mapping[str, list[float]], ours: str, other: str) -> float:
+    """The median of the ratios round by round."""
+    return statistics.median(a / b for a, b in zip(seconds[ours], seconds[other], strict=True))
