@@ -190,7 +190,7 @@ def test_e3_the_position_of_the_user_message_decides() -> None:
 
 def test_e3_there_is_no_time_in_a_message_or_run_that_could_decide() -> None:
     for record in (Message, Run, Conversation):
-        fields = set(record._fields)
+        fields = set(record.__annotations__)
         assert not {name for name in fields if "time" in name or name.endswith("_at")}
 
 
