@@ -251,7 +251,7 @@ class _Renderer:
 
     def _replies_size(self, pairs: Sequence[Pair], enough: int) -> int:
         """The rendered size of the replies, or any lower bound of it that is above ``enough``."""
-        characters = sum(len(pair.assistant.text) for pair in pairs)
+        characters = sum([len(pair.assistant.text) for pair in pairs])
         if characters > enough:
             return characters
         replies = [message for pair in pairs for message in self.shape.assistant(pair.assistant.text)]

@@ -63,7 +63,8 @@ def _all_valid(ids: list[str]) -> bool:
 
 def is_blank(text: str) -> bool:
     """Whether nothing is left after trimming Unicode white space (E1)."""
-    return not text.strip(WHITE_SPACE)
+    # str.isspace() knows a few characters more, and is several times faster to say no.
+    return not text or (text.isspace() and not text.strip(WHITE_SPACE))
 
 
 def is_well_formed(text: str) -> bool:

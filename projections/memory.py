@@ -102,6 +102,11 @@ class MemoryReadModels:
         with self._lock:
             return {name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()}
 
+    def snapshot(self) -> tuple[int, str, dict[str, list[tuple[object, ...]]]]:
+        """Position, registry fingerprint and records, as they are at one moment."""
+        with self._lock:
+            return self._position, self.registry_fingerprint(), self.records()
+
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
         size = log.size() if self._stop is None else min(self._stop, log.size())
         while self._position < size:

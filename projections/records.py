@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, cast
 
@@ -64,7 +65,6 @@ class SummaryRecord(Record):
 
     def row(self) -> SummaryRow:
         """The row as the read models answer with it."""
-        settings = tuple((name, value) for name, value in json.loads(self.settings))
         return SummaryRow(
             scope=self.scope,
             conversation=self.conversation,
@@ -72,8 +72,8 @@ class SummaryRecord(Record):
             to_pair=self.to_pair,
             identity=self.identity,
             source_hash=self.source_hash,
-            model=ModelIdentity(self.provider, self.model, settings),
-            prompt=PromptVersion(self.prompt, self.prompt_version),
+            model=_model(self.provider, self.model, self.settings),
+            prompt=_prompt(self.prompt, self.prompt_version),
             status=cast(Any, self.status),
             validity=cast(Any, self.validity),
             attempts=self.attempts,
@@ -87,6 +87,16 @@ class SummaryRecord(Record):
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
         )
+
+
+@lru_cache(maxsize=256)
+def _model(provider: str, name: str, settings: str) -> ModelIdentity:
+    return ModelIdentity(provider, name, tuple((key, value) for key, value in json.loads(settings)))
+
+
+@lru_cache(maxsize=256)
+def _prompt(name: str, version: int) -> PromptVersion:
+    return PromptVersion(name, version)
 
 
 @dataclass(slots=True)

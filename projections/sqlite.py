@@ -68,12 +68,7 @@ class SQLiteReadModels:
 
     def registry_fingerprint(self) -> str:
         """Under which registry the serving generation was built."""
-
-        def fingerprint(cursor: Cursor, generation: int) -> str:
-            cursor.execute("SELECT registry FROM read_model_generations WHERE generation = ?", (generation,))
-            return str(cursor.fetchone()[0])
-
-        return self._ask(fingerprint) or ""
+        return self._ask(_fingerprint) or ""
 
     def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
         """Every identity of this conversation, by range."""
@@ -94,15 +89,20 @@ class SQLiteReadModels:
 
     def records(self) -> dict[str, list[tuple[object, ...]]]:
         """Every row of every table as plain values, by table name and in order of the primary key."""
+        return self._ask(_records) or {record.table: [] for record in RECORDS}
 
-        def everything(cursor: Cursor, generation: int) -> dict[str, list[tuple[object, ...]]]:
-            tables: dict[str, list[tuple[object, ...]]] = {}
-            for record in RECORDS:
-                cursor.execute(f"SELECT * FROM {record.table}_{generation}")
-                tables[record.table] = sorted(map(tuple, cursor.fetchall()))
-            return tables
+    def snapshot(self) -> tuple[int, str, dict[str, list[tuple[object, ...]]]]:
+        """Position, registry fingerprint and records, as they are at one moment."""
 
-        return self._ask(everything) or {record.table: [] for record in RECORDS}
+        def everything(cursor: Cursor, generation: int) -> tuple[int, str, Any]:
+            return (
+                _position(cursor, generation),
+                _fingerprint(cursor, generation),
+                _records(cursor, generation),
+            )
+
+        empty: tuple[int, str, Any] = (0, "", {record.table: [] for record in RECORDS})
+        return self._ask(everything) or empty
 
     # --- following the log ---
 
@@ -286,6 +286,20 @@ def _position(cursor: Cursor, generation: int) -> int:
     if row is None:
         raise ReplacedGeneration(f"generation {generation} of the read models was replaced meanwhile")
     return int(row[0])
+
+
+def _fingerprint(cursor: Cursor, generation: int) -> str:
+    cursor.execute("SELECT registry FROM read_model_generations WHERE generation = ?", (generation,))
+    return str(cursor.fetchone()[0])
+
+
+def _records(cursor: Cursor, generation: int) -> dict[str, list[tuple[object, ...]]]:
+    tables: dict[str, list[tuple[object, ...]]] = {}
+    for record in RECORDS:
+        key = ", ".join(columns(record)[: record.key])
+        cursor.execute(f"SELECT * FROM {record.table}_{generation} ORDER BY {key}")
+        tables[record.table] = list(map(tuple, cursor.fetchall()))
+    return tables
 
 
 def _advance(cursor: Cursor, generation: int, position: int) -> None:
