@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.events import Fact
 from compaction_ledger.domain.ports import Summarizer, TranscriptStore
@@ -30,6 +31,9 @@ from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.stopping import Stop
 from compaction_ledger.usecases.transcribing import ImportedFile
 from compaction_ledger.worker import worker_name
+
+if TYPE_CHECKING:
+    from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
 
 Clock = Callable[[], int]
 
@@ -118,13 +122,22 @@ def default_summarizer() -> Summarizer:
     return ExtractiveSummarizer()
 
 
-def model_summarizer(model: str, *, base_url: str | None = None, max_tokens: int | None = None) -> Summarizer:
+def model_summarizer(
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    max_tokens: int | None = None,
+    timeout: float | None = None,
+) -> PydanticAISummarizer:
     """A summarizer that calls ``model``, named as Pydantic AI names models. Needs an extra."""
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import (  # noqa: PLC0415 - an extra
         PydanticAISummarizer,
     )
 
-    return PydanticAISummarizer(model, base_url=base_url, max_tokens=max_tokens)
+    numbers = {"max_tokens": max_tokens, "timeout": timeout}
+    given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
+    return PydanticAISummarizer(model, base_url=base_url, api_key_env=api_key_env, **given)
 
 
 def read_file(path: Path, format_name: str | None, conversation: str | None) -> ImportedFile:

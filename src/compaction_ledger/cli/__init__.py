@@ -1,0 +1,3 @@
+"""The command `compaction-ledger`."""
+
+from compaction_ledger.cli.app import main as main

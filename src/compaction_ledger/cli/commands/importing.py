@@ -1,0 +1,109 @@
+"""`import` and `import-summary`: what comes in from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compaction_ledger.cli.calling import Call, JsonOption, LedgerOption, ScopeOption
+
+
+def import_file(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A transcript.")],
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="auto, native, openai-chat, anthropic-messages, chatgpt-export, claude-ai-export,"
+            " claude-code, pairs, goodai, memorybank, pi-session, taubench.",
+        ),
+    ] = "auto",
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Another id for the one conversation of the file."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name every record that was left out.")
+    ] = False,
+    ledger: LedgerOption = None,
+    scope: ScopeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take conversations over from a file; makes the ledger where there is none.
+
+    \b
+    Example:
+      compaction-ledger import conversations.json --format chatgpt-export
+    """
+    from compaction_ledger.cli.documents.transcripts import ImportDocument
+    from compaction_ledger.cli.views.transcripts import show_import
+
+    call = Call.of(ctx, ledger, scope, json=json)
+    with call.open(create=True) as opened:
+        found = opened.import_file(
+            file,
+            format=None if format_name == "auto" else format_name,
+            conversation=conversation,
+            scope=call.scope,
+        )
+    call.answer(
+        ImportDocument.of(found),
+        lambda console, document: show_import(console, document, verbose=verbose),
+    )
+
+
+def import_summary(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="One summary and its binding.")],
+    ledger: LedgerOption = None,
+    scope: ScopeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring in a summary that was made elsewhere, bound to exactly its messages.
+
+    The file holds one JSON object: conversation, from_pair, messages (20 ids) and
+    source_hash (or "bind": "current"), model {provider, name, settings}, prompt
+    (name@version), text, origin; and scope, if it is not the command's.
+
+    \b
+    Example:
+      compaction-ledger import-summary old-summary.json
+    """
+    from compaction_ledger.cli.documents.compaction import ImportSummaryDocument
+    from compaction_ledger.cli.documents.summary_file import read_summary_file
+    from compaction_ledger.cli.views.compaction import show_import_summary
+    from compaction_ledger.domain.identity import Job, PromptVersion
+
+    call = Call.of(ctx, ledger, scope, json=json)
+    given = read_summary_file(file)
+    owner = call.scope if given.scope is None else given.scope
+    model, prompt = given.model.identity, PromptVersion.parse(given.prompt)
+    with call.open() as opened:
+        if given.messages is None or given.source_hash is None:
+            job = opened.job_of_present_source(
+                given.conversation,
+                from_pair=given.from_pair,
+                model=model,
+                prompt=prompt,
+                scope=owner,
+            )
+        else:
+            job = Job(
+                scope=owner,
+                conversation=given.conversation,
+                from_pair=given.from_pair,
+                to_pair=given.from_pair + 9,
+                messages=tuple(given.messages),
+                source_hash=given.source_hash,
+                model=model,
+                prompt=prompt,
+            )
+        found = opened.import_summary(job, given.text, origin=given.origin)
+    document = ImportSummaryDocument.of(
+        found, owner, job.conversation, job.from_pair, job.source_hash
+    )
+    call.answer(document, show_import_summary)

@@ -1,0 +1,1 @@
+"""The documents that `--json` prints: one model per command, and their JSON Schemas."""

@@ -1,0 +1,69 @@
+"""What `verify`, `rebuild` and `version` answer, and what an error looks like."""
+
+from __future__ import annotations
+
+from compaction_ledger.cli.documents.common import Count, Document
+from compaction_ledger.usecases.verifying import Verification
+
+
+class FindingRecord(Document):
+    """Something that is wrong. ``index`` is its place in the log, where it has one."""
+
+    code: str
+    index: int | None
+    message: str
+
+
+class VerifyDocument(Document):
+    """`compaction-ledger verify`. ``lag`` counts events that the read models do not reflect yet."""
+
+    ok: bool
+    seal_only: bool
+    events: Count
+    lag: Count
+    findings: list[FindingRecord]
+
+    @classmethod
+    def of(cls, found: Verification, *, seal_only: bool) -> VerifyDocument:
+        return cls(
+            ok=found.ok,
+            seal_only=seal_only,
+            events=found.events,
+            lag=found.lag,
+            findings=[
+                FindingRecord(code=one.code, index=one.index, message=one.message)
+                for one in found.findings
+            ],
+        )
+
+
+class RebuildDocument(Document):
+    """`compaction-ledger rebuild`."""
+
+    events: Count
+
+
+class VersionDocument(Document):
+    """`compaction-ledger version`: the software and the formats that it writes."""
+
+    version: str
+    python: str
+    sqlite: str
+    file_format: Count
+    envelope_format: Count
+    events: dict[str, Count]
+    prompt: str
+
+
+class ErrorRecord(Document):
+    """What went wrong. ``place`` is the file, line, option or message that it is about."""
+
+    code: str
+    message: str
+    place: str | None
+
+
+class ErrorDocument(Document):
+    """What any command answers, with exit code 1 or 2, when it could not do it."""
+
+    error: ErrorRecord

@@ -1,0 +1,108 @@
+"""How a command ends: exit codes, one readable line for an error, and never a stack trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from compaction_ledger.domain.errors import LedgerError
+
+PROGRAM = "compaction-ledger"
+
+FINDING = 1
+BAD_INPUT = 2
+BROKEN_PIPE = 141
+INTERRUPTED = 130
+
+
+class CommandGroup(TyperGroup):
+    """Hands a broken pipe on to :func:`run`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
+
+
+class _ReaderLeft(Exception):
+    """Whoever read our output has closed it: not an error of ours, and nobody is left to tell."""
+
+
+def run(app: typer.Typer, words: Sequence[str]) -> int:
+    """Run ``app`` with ``words`` and return the exit code."""
+    _write_whatever_comes()
+    try:
+        code = _run(app, words)
+        sys.stdout.flush()
+    except (_ReaderLeft, BrokenPipeError):
+        # So that the interpreter's own flush at the end has somewhere to write to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return code
+
+
+def _run(app: typer.Typer, words: Sequence[str]) -> int:
+    from compaction_ledger.domain.errors import DamagedLog, LedgerError
+
+    as_json = "--json" in words
+    try:
+        code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+    except typer.TyperException as error:
+        tell(as_json, "usage", error.format_message())
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        tell(as_json, "interrupted", "interrupted")
+        return INTERRUPTED
+    except LedgerError as error:
+        tell(as_json, error.code, _message(error), getattr(error, "place", None))
+        return FINDING if isinstance(error, DamagedLog) else BAD_INPUT
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        tell(as_json, "os_error", error.strerror or str(error), _place(error))
+        return BAD_INPUT
+    return code if isinstance(code, int) else 0
+
+
+def tell(as_json: bool, code: str, message: str, place: str | None = None) -> None:  # noqa: FBT001
+    """Say what went wrong: one line on stderr and, if JSON was asked for, a document on stdout."""
+    where = f"{place}: " if place else ""
+    sys.stderr.write(f"error[{code}]: {_one_line(where + message)}\n")
+    if as_json:
+        document = {"error": {"code": code, "message": message, "place": place}}
+        sys.stdout.write(json.dumps(document) + "\n")
+
+
+def _message(error: LedgerError) -> str:
+    """The error's own words, without the place, which is told apart."""
+    place = getattr(error, "place", None)
+    return str(error).removeprefix(f"{place}: ") if place else str(error)
+
+
+def _place(error: OSError) -> str | None:
+    name = error.filename
+    return (
+        None if name is None else os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)
+    )
+
+
+def _one_line(text: str) -> str:
+    from compaction_ledger.cli.plain import visible
+
+    return visible(" ".join(text.split()))
+
+
+def _write_whatever_comes() -> None:
+    """What the terminal's encoding cannot carry is written as an escape instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,62 @@
+"""How `verify`, `rebuild` and `version` look."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from compaction_ledger.cli.documents.upkeep import (
+    RebuildDocument,
+    VerifyDocument,
+    VersionDocument,
+)
+from compaction_ledger.cli.plain import plural
+from compaction_ledger.cli.screen import facts, table
+
+
+def show_verify(console: Console, document: VerifyDocument) -> None:
+    """What was found."""
+    events = plural(document.events, "event")
+    if document.findings:
+        show_findings(console, document)
+        console.print(f"\n{plural(len(document.findings), 'finding')} in {events}.")
+    elif document.seal_only:
+        console.print(f"{events}: every seal holds.")
+    else:
+        console.print(f"{events}: every seal holds, and every row is what the log says.")
+    if document.lag:
+        console.print(
+            f"The read models do not reflect the newest {plural(document.lag, 'event')} yet."
+        )
+
+
+def show_findings(console: Console, document: VerifyDocument) -> None:
+    """A table of findings."""
+    rows = (
+        ("" if one.index is None else one.index, one.code, one.message) for one in document.findings
+    )
+    console.print(table("Index", "Finding", "What", rows=rows, right=["Index"]))
+
+
+def show_rebuild(console: Console, document: RebuildDocument) -> None:
+    """How much was rebuilt."""
+    console.print(f"The read models are built anew from {plural(document.events, 'event')}.")
+
+
+def show_version(console: Console, document: VersionDocument) -> None:
+    """Versions and formats."""
+    console.print(
+        facts(
+            (
+                ("compaction-ledger", document.version),
+                ("Python", document.python),
+                ("SQLite", document.sqlite),
+                ("File format", document.file_format),
+                ("Envelope format", document.envelope_format),
+                (
+                    "Events",
+                    ", ".join(f"{name}@{schema}" for name, schema in document.events.items()),
+                ),
+                ("Prompt", document.prompt),
+            )
+        )
+    )
