@@ -40,11 +40,15 @@ def read_path(folder: Path, pairs: int, rounds: int) -> dict[str, list[float]]:
             (message.role, message.text)
             for message in ledger.transcripts.conversation("default", workload.CONVERSATION).messages
         ]
+        # The same budget for both: what our full candidate needs, at the peers' four characters a token.
+        budget = ledger.assemble(workload.CONVERSATION, budget=BUDGET).manifest.bytes_used
+        session = _session(folder / f"peers-{pairs}.db", texts)
         return side_by_side(
             {
-                "ours": lambda: ledger.assemble(workload.CONVERSATION, budget=BUDGET),
+                "ours": lambda: ledger.assemble(workload.CONVERSATION, budget=budget),
                 "floor": lambda: _hash_and_encode(texts),
-                "peers": _peers(folder / f"peers-{pairs}.db", texts),
+                "peers": _trimmed(session, budget // 4),
+                "peers_untrimmed": _trimmed(session, BUDGET),
             },
             rounds,
         )
@@ -57,22 +61,23 @@ def _hash_and_encode(texts: list[tuple[str, str]]) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _peers(path: Path, texts: list[tuple[str, str]]) -> Callable[[], object]:
-    """What one would run instead, without any check: a stored session, read and trimmed."""
+def _session(path: Path, texts: list[tuple[str, str]]) -> Callable[[], object]:
+    """A stored session of ``openai-agents``: what reads all its items."""
     import asyncio  # noqa: PLC0415 - only where the peers are measured
 
     from agents import SQLiteSession  # noqa: PLC0415
-    from langchain_core.messages import trim_messages  # noqa: PLC0415
 
     session = SQLiteSession("bench", path)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(session.add_items([{"role": r, "content": t} for r, t in texts]))  # type: ignore[misc,list-item]
+    return lambda: loop.run_until_complete(session.get_items())
 
-    def read_and_trim() -> object:
-        items = loop.run_until_complete(session.get_items())
-        return trim_messages(items, max_tokens=1 << 30, token_counter="approximate")  # type: ignore[arg-type]
 
-    return read_and_trim
+def _trimmed(read: Callable[[], object], max_tokens: int) -> Callable[[], object]:
+    """What one would run instead, without any check: read the session and trim it."""
+    from langchain_core.messages import trim_messages  # noqa: PLC0415
+
+    return lambda: trim_messages(read(), max_tokens=max_tokens, token_counter="approximate")  # type: ignore[arg-type]
 
 
 # --- lifecycle --------------------------------------------------------------------------------------

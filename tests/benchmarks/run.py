@@ -53,6 +53,7 @@ def measure(folder: Path, rounds: int) -> dict[str, float]:
     figures = {
         "read_path_over_floor": ratio(small, "ours", "floor"),
         "read_path_over_peers": ratio(small, "ours", "peers"),
+        "read_path_over_peers_untrimmed": ratio(small, "ours", "peers_untrimmed"),
         "read_path_ms": median(small["ours"]) * 1e3,
         "read_path_floor_ms": median(small["floor"]) * 1e3,
         "read_path_peers_ms": median(small["peers"]) * 1e3,
