@@ -44,7 +44,7 @@ class SealedRecorder(Protocol):
     def rows_at(self, indices: Sequence[int]) -> list[Row]: ...
     def rows_of(self, stream: str) -> list[Row]: ...
     def head(self) -> tuple[int, str]: ...
-    def counts(self) -> tuple[int, int]: ...
+    def totals(self) -> tuple[int, str, int, int]: ...
     def subject(self, scope: str, conversation: str, new_reference: str) -> str: ...
     def find_subject(self, scope: str, conversation: str) -> str | None: ...
     def clock(self) -> int: ...
@@ -72,7 +72,7 @@ class LedgerLog(Application[UUID]):
     # --- how the application is put together: nothing from the environment ---
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
-        return Environment(name, {})
+        return Environment(name, dict(env or {}))
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         return POPOFactory(env)
@@ -113,10 +113,12 @@ class LedgerLog(Application[UUID]):
         return aggregate.state
 
     def append(self, key: RangeKey, state: RangeState, facts: Sequence[RangeFact]) -> Sequence[int]:
-        """Append ``facts`` behind ``state``; raises :class:`ConcurrentAppend` where another came first (A8)."""
+        """Append ``facts`` behind ``state``; :class:`ConcurrentAppend` where another came first (A8)."""
         subject = self._subject(key.scope, key.conversation)
         stream = range_stream(subject, key)
-        events = [StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)]
+        events = [
+            StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)
+        ]
         return self._save(events, subject)
 
     def deliver(self, delivery: RequestDelivered) -> int:
@@ -128,6 +130,8 @@ class LedgerLog(Application[UUID]):
     def read(self, start: int, limit: int, stop: int | None = None) -> Sequence[Recorded]:
         """Facts in the order of the index, each checked against its seal."""
         rows = self.sealed.rows(start, limit, stop)
+        if len(rows) < (limit if stop is None else min(limit, stop - start)):
+            rows = self._rows_to_the_end(start, limit, stop)
         for expected, row in enumerate(rows, start=start):
             if row[0] != expected:
                 raise DamagedLog("an event is missing here", index=expected)
@@ -155,10 +159,22 @@ class LedgerLog(Application[UUID]):
         return list(map(recorded, self.sealed.rows_of(stream)))
 
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
-        """Check the whole seal (L1, L3) and every payload's form."""
+        """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
         return verify_seal(self.sealed, progress)
 
     # --- inside ---
+
+    def _rows_to_the_end(self, start: int, limit: int, stop: int | None) -> list[Row]:
+        """The last rows of the log: all that its head promises, or it is damaged (L1)."""
+        size = self.size()
+        end = min(start + limit, size if stop is None else min(stop, size))
+        rows = self.sealed.rows(start, limit, end)
+        if start + len(rows) < end:
+            missing = next(
+                (n for n, row in enumerate(rows, start) if row[0] != n), start + len(rows)
+            )
+            raise DamagedLog("an event is missing here", index=missing)
+        return rows
 
     def _save(self, events: Sequence[StreamEvent], subject: str) -> list[int]:
         try:
@@ -183,7 +199,9 @@ class LedgerLog(Application[UUID]):
         return known
 
 
-def project_range(aggregate: RangeAggregate | None, events: Iterable[StreamEvent]) -> RangeAggregate | None:
+def project_range(
+    aggregate: RangeAggregate | None, events: Iterable[StreamEvent]
+) -> RangeAggregate | None:
     """The projector function of the repository: our ``evolve`` over the events of a stream."""
     state = aggregate.state if aggregate else EMPTY
     stream = aggregate.id if aggregate else None

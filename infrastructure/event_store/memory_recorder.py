@@ -1,4 +1,4 @@
-"""The sealed recorder in memory, for users' own tests: ``eventsourcing``'s plain-object recorder with leaves."""
+"""The sealed recorder in memory, for users' own tests: ``eventsourcing``'s recorder with leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         self._last_leaf: dict[str, str] = {}
         self._subjects: dict[tuple[str, str], str] = {}
 
-    def _update_table(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+    def _update_table(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         recorded, subject = self.clock(), kwargs.get("subject", "")
         leaves: list[tuple[bytes, bytes]] = []
         last: dict[str, str] = {}
@@ -61,10 +63,10 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return len(self._stored_events), self._origin
 
-    def counts(self) -> tuple[int, int]:
-        """How many events and leaves are stored."""
+    def totals(self) -> tuple[int, str, int, int]:
+        """The log's size and origin, and how many events and leaves are stored."""
         with self._database_lock:
-            return len(self._stored_events), len(self._leaves)
+            return (*self.head(), len(self._stored_events), len(self._leaves))
 
     def subject(self, scope: str, conversation: str, new_reference: str) -> str:
         """The reference of a conversation; ``new_reference`` is kept for one that has none."""
@@ -79,4 +81,11 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
     def _row(self, index: int) -> Row:
         event = self._stored_events[index]
         stream = stream_hex(event.originator_id)
-        return (index, stream, event.originator_version, event.topic, event.state, *self._leaves[index])
+        return (
+            index,
+            stream,
+            event.originator_version,
+            event.topic,
+            event.state,
+            *self._leaves[index],
+        )

@@ -38,7 +38,9 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         self.create_table_statements = []
         self.select_max_notification_id_statement = "SELECT max(idx) + 1 FROM stored_events"
 
-    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         """Store and seal ``stored_events`` in one transaction; ``subject`` is the conversation's reference.
 
         Raises ``IntegrityError`` where a version of a stream is taken (A8). When the commit's outcome is not
@@ -131,7 +133,9 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             for row, e in zip(rows, events, strict=True)
         ]
 
-    def rows(self, start: int, limit: int, stop: int | None = None, topics: Sequence[str] = ()) -> list[Row]:
+    def rows(
+        self, start: int, limit: int, stop: int | None = None, topics: Sequence[str] = ()
+    ) -> list[Row]:
         """At most ``limit`` rows from index ``start``, below ``stop``, in order, unchecked."""
         where = [f"e.idx >= {start:d}"]
         if stop is not None:
@@ -139,7 +143,9 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         if topics:
             where.append(f"e.topic IN ({','.join('?' * len(topics))})")
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.idx LIMIT {limit:d}", list(topics))
+            cursor.execute(
+                f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.idx LIMIT {limit:d}", list(topics)
+            )
             rows: list[Row] = cursor.fetchall()
         return rows
 
@@ -167,12 +173,16 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             row = cursor.fetchone()
         return (row[0], row[1]) if row else (0, "")
 
-    def counts(self) -> tuple[int, int]:
-        """How many events and leaves are stored."""
+    def totals(self) -> tuple[int, str, int, int]:
+        """The log's size and origin, and how many events and leaves are stored, in one snapshot."""
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute("SELECT (SELECT count(*) FROM stored_events), (SELECT count(*) FROM leaves)")
+            cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
+            size, origin = cursor.fetchone() or (0, "")
+            cursor.execute(
+                "SELECT (SELECT count(*) FROM stored_events), (SELECT count(*) FROM leaves)"
+            )
             events, leaves = cursor.fetchone()
-        return events, leaves
+        return size, origin, events, leaves
 
     def subject(self, scope: str, conversation: str, new_reference: str) -> str:
         """The reference of a conversation; ``new_reference`` is stored for one that has none."""
@@ -182,7 +192,8 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             return found
         with self.datastore.transaction(commit=True) as cursor:
             cursor.execute(
-                "INSERT OR IGNORE INTO subjects VALUES (?, ?, ?)", (scope, conversation, new_reference)
+                "INSERT OR IGNORE INTO subjects VALUES (?, ?, ?)",
+                (scope, conversation, new_reference),
             )
             found = _subject(cursor, scope, conversation)
         if found is None:
@@ -198,7 +209,9 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
 def checked_event(row: Row) -> StoredEvent:
     """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
     index, stream, version, topic, state, envelope, leaf = row
-    sealed_time(index, stream, version, topic, state, *((envelope, leaf) if envelope and leaf else _NO_LEAF))
+    sealed_time(
+        index, stream, version, topic, state, *((envelope, leaf) if envelope and leaf else _NO_LEAF)
+    )
     return StoredEvent(UUID(stream), version, topic, state)
 
 

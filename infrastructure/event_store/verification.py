@@ -30,8 +30,7 @@ class Sealed(Protocol):
     """The part of a recorder that verification reads."""
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
-    def head(self) -> tuple[int, str]: ...
-    def counts(self) -> tuple[int, int]: ...
+    def totals(self) -> tuple[int, str, int, int]: ...
 
 
 def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Finding]:
@@ -39,10 +38,11 @@ def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Findi
 
     Memory grows with the number of streams, not with the number of events.
     """
-    size, origin = log.head()
-    events, leaves = log.counts()
+    size, origin, events, leaves = log.totals()
     if not events == leaves == size:
-        yield Finding("head", f"the head says {size} events; there are {events} events and {leaves} leaves")
+        yield Finding(
+            "head", f"the head says {size} events; there are {events} events and {leaves} leaves"
+        )
     chains: Chains = {}
     expected = 0
     while rows := log.rows(expected, BATCH):
@@ -96,7 +96,9 @@ def _is_time(digits: bytes) -> bool:
     return digits.isdigit() and len(digits) <= 16 and (digits[0] != _ZERO or len(digits) == 1)
 
 
-def _explain(row: Row, expected: int, origin: str, before_version: int, before_leaf: str) -> Iterator[Finding]:
+def _explain(
+    row: Row, expected: int, origin: str, before_version: int, before_leaf: str
+) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
     if index != expected:
@@ -113,13 +115,21 @@ def _explain(row: Row, expected: int, origin: str, before_version: int, before_l
     if sealed.origin != origin:
         yield Finding("origin", f"sealed for log {sealed.origin}, this is {origin}", index)
     if version != before_version + 1:
-        yield Finding("stream", f"version {version} follows {before_version} in stream {stream}", index)
+        yield Finding(
+            "stream", f"version {version} follows {before_version} in stream {stream}", index
+        )
     if sealed.previous != before_leaf:
         yield Finding("chain", f"does not follow the previous event of stream {stream}", index)
-    if wrong is None and index == expected and _is_alike(sealed, origin, version, before_version, before_leaf):
+    if (
+        wrong is None
+        and index == expected
+        and _is_alike(sealed, origin, version, before_version, before_leaf)
+    ):
         yield Finding("subject", f"key or subject are not those of stream {stream}", index)
 
 
-def _is_alike(sealed: Envelope, origin: str, version: int, before_version: int, before_leaf: str) -> bool:
+def _is_alike(
+    sealed: Envelope, origin: str, version: int, before_version: int, before_leaf: str
+) -> bool:
     """Whether everything else agrees, so that only the key or the subject can be what does not."""
     return (sealed.origin, version, sealed.previous) == (origin, before_version + 1, before_leaf)

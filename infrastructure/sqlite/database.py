@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from threading import local
 from time import monotonic, sleep
 from types import TracebackType
 from typing import cast
 
-from eventsourcing.persistence import PersistenceError
+from eventsourcing.persistence import ConnectionPoolClosedError, PersistenceError
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteDatastore
 
-from compaction_ledger.domain.errors import LedgerBusy, NewerFormat, NotALedger, StoreError
+from compaction_ledger.domain.errors import (
+    LedgerBusy,
+    LedgerError,
+    NewerFormat,
+    NotALedger,
+    StoreUnavailable,
+)
 from compaction_ledger.infrastructure.sqlite.errors import translated
 
 APPLICATION_ID = 0x434C4447  # "CLDG"
@@ -41,8 +50,10 @@ class Transaction:
 
     def __enter__(self) -> sqlite3.Cursor:
         try:
-            self._connection = cast(Connection, self._database.pool.get_connection(is_writer=self._commit))
-        except (sqlite3.Error, PersistenceError) as error:
+            self._connection = cast(
+                Connection, self._database.pool.get_connection(is_writer=self._commit)
+            )
+        except (sqlite3.Error, PersistenceError, ConnectionPoolClosedError) as error:
             raise translated(error, self._database.path) from error
         self._raw = self._connection.raw
         try:
@@ -52,7 +63,10 @@ class Transaction:
             raise translated(error, self._database.path) from error
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             if self._commit and error is None:
@@ -60,10 +74,18 @@ class Transaction:
         except sqlite3.Error as failed:
             error = failed
         finally:
-            self._raw.rollback()  # nothing to do after a commit
-            self._database.pool.put_connection(self._connection)
+            self._give_back()
         if isinstance(error, sqlite3.Error):
             raise translated(error, self._database.path) from error
+
+    def _give_back(self) -> None:
+        """Undo what was not committed; a connection that cannot even do that is not used again."""
+        try:
+            self._raw.rollback()  # nothing to do after a commit
+        except sqlite3.Error:
+            self._connection.close()
+        with suppress(ConnectionPoolClosedError):  # by another thread, meanwhile
+            self._database.pool.put_connection(self._connection)
 
 
 class Connection(SQLiteConnection):
@@ -80,8 +102,26 @@ class ConnectionPool(SQLiteConnectionPool):
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self._uri = _uri(path, read_only=read_only)
-        self._read_only = read_only
+        self._asking = local()
         super().__init__(db_name=self._uri, pool_timeout=BUSY_TIMEOUT_SECONDS)
+
+    def get_connection(
+        self, timeout: float | None = None, *, is_writer: bool | None = None
+    ) -> SQLiteConnection:
+        """A connection that nobody else uses now."""
+        self._asking.to_write = is_writer is True
+        return super().get_connection(timeout, is_writer=is_writer)
+
+    def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
+        """As the base class, which keeps the lock of a writer for whom there was no connection."""
+        try:
+            return super()._get_connection(timeout)
+        except BaseException:
+            if self._asking.to_write:
+                self._asking.to_write = False
+                self._num_writers -= 1
+                self._writer_lock.release()
+            raise
 
     def _create_connection(self) -> Connection:
         connection = sqlite3.connect(
@@ -91,8 +131,12 @@ class ConnectionPool(SQLiteConnectionPool):
             isolation_level=None,
             timeout=BUSY_TIMEOUT_SECONDS,
         )
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA temp_store = MEMORY")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return Connection(connection, max_age=None)
 
 
@@ -119,23 +163,34 @@ def open_database(path: Path, *, create: bool = True, read_only: bool = False) -
 
     Raises :class:`NotALedger`, :class:`NewerFormat`, :class:`LedgerReadOnly`, :class:`StoreUnavailable` …
     """
-    if not path.exists():
+    if not _is_there(path):
         if not create or read_only:
             raise NotALedger(f"there is no ledger at {path}")
         if not path.parent.is_dir():
             raise NotALedger(f"there is no folder {path.parent} to make a ledger in")
-    elif path.is_dir():
-        raise NotALedger(f"{path} is a folder")
     database = Database(path, read_only=read_only)
     try:
         if not _is_ready(database):
             if not create or read_only:
                 raise NotALedger(f"{path} is an empty database and no ledger")
             _initialize(database)
-    except StoreError:
+    except LedgerError:
         database.close()
         raise
     return database
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file at ``path``. Raises for what is no file and for what cannot be looked at."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise StoreUnavailable(f"{str(path)!r} cannot be reached: {error}") from error
+    if not stat.S_ISREG(mode):
+        raise NotALedger(f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device'} and no file")
+    return True
 
 
 def _is_ready(database: Database) -> bool:
@@ -168,7 +223,9 @@ def _initialize(database: Database) -> None:
             return
         for statement in statements(schema):
             cursor.execute(statement)
-        cursor.execute("INSERT INTO log_head VALUES (0, 0, ?)", (f"compaction-ledger/{uuid.uuid4().hex}",))
+        cursor.execute(
+            "INSERT INTO log_head VALUES (0, 0, ?)", (f"compaction-ledger/{uuid.uuid4().hex}",)
+        )
         cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         cursor.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -182,12 +239,13 @@ def _set_wal(database: Database) -> None:
             try:
                 cursor.execute("PRAGMA journal_mode = WAL")
                 cursor.fetchone()
-                return
             except sqlite3.OperationalError as error:
                 busy = translated(error, database.path)
                 if not isinstance(busy, LedgerBusy) or monotonic() > deadline:
                     raise busy from error
                 sleep(0.01)
+            else:
+                return
 
 
 def statements(script: str) -> Iterator[str]:

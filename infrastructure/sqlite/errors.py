@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from pathlib import Path
 
-from eventsourcing.persistence import IntegrityError
+from eventsourcing.persistence import ConnectionPoolClosedError, IntegrityError
 
 from compaction_ledger.domain.errors import (
     DamagedLog,
@@ -19,12 +21,17 @@ from compaction_ledger.domain.errors import (
 )
 
 _PRIMARY_CODE = 0xFF
+_SHARED_MEMORY = (
+    64 * 1024
+)  # what SQLite needs beside the file; without it, it speaks of an I/O error
 
 
 def translated(error: Exception, path: Path) -> Exception:
-    """The error to raise in place of ``error``. A broken unique key keeps the type ``eventsourcing`` expects."""
+    """The error to raise instead. A broken unique key keeps the type that ``eventsourcing`` expects."""
     if isinstance(error, sqlite3.IntegrityError):
         return IntegrityError(error)
+    if isinstance(error, ConnectionPoolClosedError):
+        return StoreUnavailable(f"{path} was closed")
     if not isinstance(error, sqlite3.Error):  # the pool had no connection to give in time
         return LedgerBusy(f"{path} has been in use by this process for too long: {error}")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
@@ -44,6 +51,21 @@ def _by_code(code: int, path: Path, error: sqlite3.Error) -> LedgerError:
         case sqlite3.SQLITE_CORRUPT:
             return DamagedLog(f"{path} is damaged as an SQLite file: {error}")
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
-            return StoreUnavailable(f"{path} cannot be opened, read or written: {error}")
+            return _unavailable(path, error)
         case _:
             return StoreError(f"{path}: {error}")
+
+
+def _unavailable(path: Path, error: sqlite3.Error) -> StoreError:
+    """SQLite names neither a read-only folder nor, in places, a full disk: so we look."""
+    if _is_read_only(path):
+        return LedgerReadOnly(f"{path} or its folder cannot be written")
+    if path.parent.is_dir() and shutil.disk_usage(path.parent).free < _SHARED_MEMORY:
+        return DiskFull(f"the disk of {path} is full; nothing was stored")
+    return StoreUnavailable(f"{path} cannot be opened, read or written: {error}")
+
+
+def _is_read_only(path: Path) -> bool:
+    found = path if os.access(path, os.F_OK) else path.parent
+    writable = os.access(found, os.W_OK) and os.access(path.parent, os.W_OK)
+    return os.access(found, os.R_OK) and not writable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,13 @@ from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import RangeKey, Recorded
-from compaction_ledger.domain.ports import Progress, ReadModels, Summarizer, Transcripts, TranscriptStore
+from compaction_ledger.domain.ports import (
+    Progress,
+    ReadModels,
+    Summarizer,
+    Transcripts,
+    TranscriptStore,
+)
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.windows import WindowPolicy
@@ -21,7 +28,11 @@ from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivering import record_delivery
-from compaction_ledger.usecases.importing import ImportedSummary, import_summary, job_of_present_source
+from compaction_ledger.usecases.importing import (
+    ImportedSummary,
+    import_summary,
+    job_of_present_source,
+)
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 from compaction_ledger.usecases.transcribing import FileImport, transcribe
@@ -41,7 +52,9 @@ class Ledger:
     Every method raises kinds of :class:`compaction_ledger.LedgerError` only.
     """
 
-    def __init__(self, parts: Parts, settings: Settings, summarizer: Summarizer | None = None) -> None:
+    def __init__(
+        self, parts: Parts, settings: Settings, summarizer: Summarizer | None = None
+    ) -> None:
         self._parts = parts
         self._settings = settings
         self._summarizer = summarizer
@@ -213,7 +226,9 @@ class Ledger:
         scope: str = DEFAULT_SCOPE,
     ) -> Job:
         """A job bound to the range as the conversation is now."""
-        return job_of_present_source(self._parts.context, scope, conversation, from_pair, model, prompt)
+        return job_of_present_source(
+            self._parts.context, scope, conversation, from_pair, model, prompt
+        )
 
     # --- looking ---
 
@@ -225,7 +240,9 @@ class Ledger:
         """The text of a finished summary, read from the sealed log; ``None`` if it is damaged."""
         return summary_text(self._parts.context, row)
 
-    def ranges(self, conversation: str | None = None, *, scope: str | None = None) -> Sequence[RangeRow]:
+    def ranges(
+        self, conversation: str | None = None, *, scope: str | None = None
+    ) -> Sequence[RangeRow]:
         """Every range that the log knows, of one conversation or of all."""
         return self._parts.read_models.ranges(scope, conversation)
 
@@ -272,7 +289,9 @@ class Ledger:
         """
         stop = self.size() if index is None else index + 1
         if time is not None:
-            stop = max((e.index + 1 for e in self.events(stop=stop) if e.recorded_at <= time), default=0)
+            stop = max(
+                (e.index + 1 for e in self.events(stop=stop) if e.recorded_at <= time), default=0
+            )
         past = composition.past_read_models(self._parts.context.registry, stop)
         past.catch_up(self._parts.context.log)
         return past
@@ -293,13 +312,13 @@ class Ledger:
 
     def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
         """Check the whole seal and, unless ``seal_only``, the read models against the log."""
-        read_models = self._parts.read_models
-        expected = (
-            None
-            if seal_only
-            else composition.past_read_models(self._parts.context.registry, read_models.position())
+        expected = partial(composition.past_read_models, self._parts.context.registry)
+        return verify(
+            self._parts.context.log,
+            self._parts.read_models,
+            None if seal_only else expected,
+            progress,
         )
-        return verify(self._parts.context.log, read_models, expected, progress)
 
     def verify_seal(self, progress: Progress | None = None) -> Verification:
         """Check the whole seal alone: every index, envelope, payload and chain (L1, L3)."""
@@ -319,7 +338,10 @@ class Ledger:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Log, Progress
 
 Records = Mapping[str, Sequence[tuple[object, ...]]]
+Snapshot = tuple[int, str, Records]
+
+BATCH = 500
 
 
 class Inspectable(Protocol):
     """Read models whose rows can be compared as plain values."""
 
-    def position(self) -> int: ...
-    def registry_fingerprint(self) -> str: ...
-    def records(self) -> Records: ...
+    def snapshot(self) -> Snapshot:
+        """Position, registry fingerprint and rows, as they were at one moment."""
+        ...
 
 
 class Expected(Protocol):
@@ -44,46 +47,61 @@ class Verification:
 
 
 def verify(
-    log: Log, read_models: Inspectable, expected: Expected | None, progress: Progress | None = None
+    log: Log,
+    read_models: Inspectable,
+    expected: Callable[[int], Expected] | None,
+    progress: Progress | None = None,
 ) -> Verification:
     """Check the seal; where it holds, also compare every read-model row with the log it came from.
 
-    ``expected`` are empty read models that stop at the position of ``read_models``; ``None`` leaves
-    the comparison out.
+    ``expected`` makes empty read models that stop at a position; ``None`` leaves the comparison out.
+    Others may write meanwhile: the rows are taken first, at one moment, and the log only grows.
     """
-    size = log.size()
-    findings = list(log.verify(progress))
-    position = read_models.position()
-    if not findings and expected is not None:
-        findings += _compare(log, read_models, expected, position, size)
+    findings: list[Finding] = []
+    position, size = 0, 0
+    try:
+        position, fingerprint, rows = read_models.snapshot()
+    except (StoreError, DamagedLog) as error:
+        findings.append(Finding("read_models", f"they cannot be read: {error}"))
+        expected = None
+    try:
+        size = log.size()
+        findings += log.verify(progress)
+        if not findings and expected is not None:
+            findings += _compare(log, expected(position), (position, fingerprint, rows), size)
+    except DamagedLog as error:
+        findings.append(Finding(error.code, str(error), error.index))
     return Verification(size, tuple(findings), max(0, size - position))
 
 
-def _compare(
-    log: Log, read_models: Inspectable, expected: Expected, position: int, size: int
-) -> Iterator[Finding]:
+def _compare(log: Log, expected: Expected, seen: Snapshot, size: int) -> Iterator[Finding]:
+    position, fingerprint, rows = seen
     if position > size:
         yield Finding("read_models", f"they reflect {position} events, the log has {size}")
         return
-    if read_models.registry_fingerprint() not in ("", expected.registry_fingerprint()):
-        yield Finding("registry", "the read models were built under another prompt registry: rebuild them")
+    if fingerprint not in ("", expected.registry_fingerprint()):
+        yield Finding(
+            "registry", "the read models were built under another prompt registry: rebuild them"
+        )
         return
     try:
         expected.catch_up(log)
-    except DamagedLog as error:
-        yield Finding(error.code, str(error), error.index)
-        return
     except LookupError as error:
         yield Finding("history", str(error))
         return
-    should, rows = expected.records(), read_models.records()
-    for table, wanted in should.items():
+    for start in range(position, size, BATCH):
+        log.read(start, BATCH, size)  # not projected yet, but it must be possible (A10)
+    for table, wanted in expected.records().items():
         there = set(rows[table])
         for row in wanted:
             if row not in there:
-                yield Finding("read_model", f"table {table} does not hold what the log says: {_short(row)}")
+                yield Finding(
+                    "read_model", f"table {table} does not hold what the log says: {_short(row)}"
+                )
         for row in sorted(there - set(wanted), key=repr):
-            yield Finding("read_model", f"table {table} holds what the log does not say: {_short(row)}")
+            yield Finding(
+                "read_model", f"table {table} holds what the log does not say: {_short(row)}"
+            )
 
 
 def _short(row: tuple[object, ...]) -> str:
