@@ -70,10 +70,16 @@ class MemoryReadModels:
 
     def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
         with self._lock:  # rows change in place while a batch is applied
-            found = [r for r in self._rows.summaries.values() if (r.scope, r.conversation) == (scope, conversation)]
+            found = [
+                r
+                for r in self._rows.summaries.values()
+                if (r.scope, r.conversation) == (scope, conversation)
+            ]
             return [r.row() for r in sorted(found, key=lambda r: (r.from_pair, r.identity))]
 
-    def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
+    def ranges(
+        self, scope: str | None = None, conversation: str | None = None
+    ) -> Sequence[RangeRow]:
         with self._lock:
             return [
                 record.row()
@@ -83,12 +89,20 @@ class MemoryReadModels:
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
         with self._lock:
-            found = [r for r in self._rows.attempts.values() if (r.scope, r.conversation) == (scope, conversation)]
+            found = [
+                r
+                for r in self._rows.attempts.values()
+                if (r.scope, r.conversation) == (scope, conversation)
+            ]
             return [r.row() for r in sorted(found, key=lambda r: r.started_index)]
 
     def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
         with self._lock:
-            found = [r for r in self._rows.deliveries.values() if (r.scope, r.conversation) == (scope, conversation)]
+            found = [
+                r
+                for r in self._rows.deliveries.values()
+                if (r.scope, r.conversation) == (scope, conversation)
+            ]
             return [r.row() for r in sorted(found, key=lambda r: r.idx)]
 
     def records(self) -> dict[str, list[tuple[object, ...]]]:
@@ -100,7 +114,9 @@ class MemoryReadModels:
             "deliveries": self._rows.deliveries,
         }
         with self._lock:
-            return {name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()}
+            return {
+                name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()
+            }
 
     def snapshot(self) -> tuple[int, str, dict[str, list[tuple[object, ...]]]]:
         """Position, registry fingerprint and records, as they are at one moment."""

@@ -64,7 +64,7 @@ class SQLiteReadModels:
 
     def position(self) -> int:
         """How many facts the rows of the serving generation reflect."""
-        return self._ask(lambda cursor, generation: _position(cursor, generation)) or 0
+        return self._ask(_position) or 0
 
     def registry_fingerprint(self) -> str:
         """Under which registry the serving generation was built."""
@@ -75,13 +75,22 @@ class SQLiteReadModels:
         order = "from_pair, identity"
         return [r.row() for r in self._select(SummaryRecord, (scope, conversation), order)]
 
-    def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
+    def ranges(
+        self, scope: str | None = None, conversation: str | None = None
+    ) -> Sequence[RangeRow]:
         """Every range known to the log."""
-        return [r.row() for r in self._select(RangeRecord, (scope, conversation), "scope, conversation, from_pair")]
+        return [
+            r.row()
+            for r in self._select(
+                RangeRecord, (scope, conversation), "scope, conversation, from_pair"
+            )
+        ]
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
         """The attempts, in the log's order."""
-        return [r.row() for r in self._select(AttemptRecord, (scope, conversation), "started_index")]
+        return [
+            r.row() for r in self._select(AttemptRecord, (scope, conversation), "started_index")
+        ]
 
     def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
         """Recorded deliveries, in the log's order."""
@@ -114,7 +123,9 @@ class SQLiteReadModels:
                 position = _position(cursor, generation)
             try:
                 return self._follow(log, generation, position, progress)
-            except ReplacedGeneration:  # a rebuild switched meanwhile (P3): its tables go on from here
+            except (
+                ReplacedGeneration
+            ):  # a rebuild switched meanwhile (P3): its tables go on from here
                 continue
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
@@ -133,7 +144,12 @@ class SQLiteReadModels:
             self._follow(log, generation, position, progress)
 
     def _follow(
-        self, log: Log, generation: int, position: int, progress: Progress | None, batch: int = BATCH
+        self,
+        log: Log,
+        generation: int,
+        position: int,
+        progress: Progress | None,
+        batch: int = BATCH,
     ) -> int:
         size = log.size()
         while position < size:
@@ -170,7 +186,8 @@ class SQLiteReadModels:
                 generation = self._new_generation(cursor)
                 _run(cursor, "indexes.sql", generation)
                 cursor.execute(
-                    "UPDATE read_model_generations SET active = 1 WHERE generation = ?", (generation,)
+                    "UPDATE read_model_generations SET active = 1 WHERE generation = ?",
+                    (generation,),
                 )
 
     def _new_generation(self, cursor: Cursor) -> int:
@@ -184,7 +201,8 @@ class SQLiteReadModels:
         _drop(cursor, number)  # tables that no row speaks of
         _run(cursor, "tables.sql", number)
         cursor.execute(
-            "INSERT INTO read_model_generations VALUES (?, 0, ?, 0)", (number, self._registry.fingerprint)
+            "INSERT INTO read_model_generations VALUES (?, 0, ?, 0)",
+            (number, self._registry.fingerprint),
         )
         return number
 
@@ -195,12 +213,19 @@ class SQLiteReadModels:
                 return None
             return question(cursor, _active(cursor))
 
-    def _select(self, record: type[AnyRecord], of: tuple[str | None, str | None], order: str) -> list[AnyRecord]:
+    def _select(
+        self, record: type[AnyRecord], of: tuple[str | None, str | None], order: str
+    ) -> list[AnyRecord]:
         def rows(cursor: Cursor, generation: int) -> list[Any]:
-            given = {name: value for name, value in zip(("scope", "conversation"), of, strict=True) if value is not None}
+            given = {
+                name: value
+                for name, value in zip(("scope", "conversation"), of, strict=True)
+                if value is not None
+            }
             where = " AND ".join(f"{name} = ?" for name in given) or "1"
             cursor.execute(
-                f"SELECT * FROM {record.table}_{generation} WHERE {where} ORDER BY {order}", list(given.values())
+                f"SELECT * FROM {record.table}_{generation} WHERE {where} ORDER BY {order}",
+                list(given.values()),
             )
             return cursor.fetchall()
 
@@ -220,7 +245,8 @@ class _BatchRows:
         """Read all summaries of the batch at once."""
         marks = ",".join("?" * len(identities))
         self._cursor.execute(
-            f"SELECT * FROM summaries_{self._generation} WHERE identity IN ({marks})", list(identities)
+            f"SELECT * FROM summaries_{self._generation} WHERE identity IN ({marks})",
+            list(identities),
         )
         seen = self._seen[SummaryRecord]
         seen.update(dict.fromkeys(identities))
@@ -228,7 +254,11 @@ class _BatchRows:
 
     def summary(self, identity: str) -> SummaryRecord | None:
         seen = self._seen[SummaryRecord]
-        return seen[identity] if identity in seen else self._fetch(SummaryRecord, (identity,), identity)
+        return (
+            seen[identity]
+            if identity in seen
+            else self._fetch(SummaryRecord, (identity,), identity)
+        )
 
     def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
         seen = self._seen[RangeRecord]
@@ -281,15 +311,21 @@ def _active(cursor: Cursor) -> int:
 
 
 def _position(cursor: Cursor, generation: int) -> int:
-    cursor.execute("SELECT position FROM read_model_generations WHERE generation = ?", (generation,))
+    cursor.execute(
+        "SELECT position FROM read_model_generations WHERE generation = ?", (generation,)
+    )
     row = cursor.fetchone()
     if row is None:
-        raise ReplacedGeneration(f"generation {generation} of the read models was replaced meanwhile")
+        raise ReplacedGeneration(
+            f"generation {generation} of the read models was replaced meanwhile"
+        )
     return int(row[0])
 
 
 def _fingerprint(cursor: Cursor, generation: int) -> str:
-    cursor.execute("SELECT registry FROM read_model_generations WHERE generation = ?", (generation,))
+    cursor.execute(
+        "SELECT registry FROM read_model_generations WHERE generation = ?", (generation,)
+    )
     return str(cursor.fetchone()[0])
 
 
@@ -304,7 +340,8 @@ def _records(cursor: Cursor, generation: int) -> dict[str, list[tuple[object, ..
 
 def _advance(cursor: Cursor, generation: int, position: int) -> None:
     cursor.execute(
-        "UPDATE read_model_generations SET position = ? WHERE generation = ?", (position, generation)
+        "UPDATE read_model_generations SET position = ? WHERE generation = ?",
+        (position, generation),
     )
 
 
@@ -314,10 +351,14 @@ def _log_size(cursor: Cursor) -> int:
 
 
 def _switch(cursor: Cursor, generation: int) -> None:
-    cursor.execute("SELECT generation FROM read_model_generations WHERE generation <> ?", (generation,))
+    cursor.execute(
+        "SELECT generation FROM read_model_generations WHERE generation <> ?", (generation,)
+    )
     for (old,) in cursor.fetchall():
         _drop(cursor, old)
-    cursor.execute("UPDATE read_model_generations SET active = 1 WHERE generation = ?", (generation,))
+    cursor.execute(
+        "UPDATE read_model_generations SET active = 1 WHERE generation = ?", (generation,)
+    )
 
 
 def _drop(cursor: Cursor, generation: int) -> None:
