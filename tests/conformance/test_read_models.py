@@ -1,0 +1,652 @@
+"""The port ``ReadModels`` on every backend: rows, following, rebuilding, the past (P1 to P5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from backends import START, Backend, SQLiteBackend
+from facts import delivery
+from histories import (
+    CONVERSATION,
+    CURRENT,
+    LEASE,
+    SCOPE,
+    TRUNCATED,
+    UNAVAILABLE,
+    Worker,
+    bring_in,
+    every_kind,
+    fill,
+    key_of,
+    made_up_job,
+    present_job,
+)
+from processes import run_all, running, wait_for, worker
+from scenarios import MODEL, OTHER_MODEL, claimed, released
+
+from compaction_ledger import composition
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.identity import Job, PromptVersion
+from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
+from compaction_ledger.domain.range_stream import EMPTY
+from compaction_ledger.domain.read_models import AttemptRow, RangeRow, SummaryRow
+from compaction_ledger.ledger import Ledger
+from compaction_ledger.projections.memory import MemoryReadModels
+from compaction_ledger.projections.sqlite import REBUILD_BATCH
+from compaction_ledger.settings import Settings
+
+JOB = made_up_job()
+Records = dict[str, list[tuple[object, ...]]]
+
+
+def caught_up(parts: Parts) -> Parts:
+    parts.read_models.catch_up(parts.context.log)
+    return parts
+
+
+def summary(parts: Parts, job: Job = JOB) -> SummaryRow:
+    rows = caught_up(parts).read_models.summaries(SCOPE, CONVERSATION)
+    return next(row for row in rows if row.identity == job.identity)
+
+
+def range_row(parts: Parts, from_pair: int = 0) -> RangeRow:
+    rows = caught_up(parts).read_models.ranges(SCOPE, CONVERSATION)
+    return next(row for row in rows if row.from_pair == from_pair)
+
+
+def attempts(parts: Parts) -> Sequence[AttemptRow]:
+    return caught_up(parts).read_models.attempts(SCOPE, CONVERSATION)
+
+
+def folded(
+    parts: Parts, registry: PromptRegistry = DEFAULT_REGISTRY, stop: int | None = None
+) -> Records:
+    """What the log implies, in fresh memory."""
+    fresh = MemoryReadModels(registry, stop=stop)
+    fresh.catch_up(parts.context.log)
+    return fresh.records()
+
+
+LONG = 2 * REBUILD_BATCH + 2
+
+
+def long_history(parts: Parts, facts: int = LONG) -> None:
+    """More than two batches of a rebuild of facts, in few appends."""
+    many = [
+        fact
+        for n in range(facts // 2)
+        for fact in (claimed(f"c{n}", job=JOB), released(f"c{n}", job=JOB))
+    ]
+    parts.context.log.append(key_of(JOB), EMPTY, many)
+
+
+# --- rows (P1) ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_known_before_the_first_fact(parts: Parts) -> None:
+    models = caught_up(parts).read_models
+    assert models.position() == 0
+    assert list(models.summaries(SCOPE, CONVERSATION)) == []
+    assert list(models.ranges()) == []
+    assert list(models.attempts(SCOPE, CONVERSATION)) == []
+    assert list(models.deliveries(SCOPE, CONVERSATION)) == []
+    assert models.registry_fingerprint() == DEFAULT_REGISTRY.fingerprint
+
+
+def test_a_claim(parts: Parts) -> None:
+    Worker(parts, JOB).claim()
+    assert summary(parts) == SummaryRow(
+        scope=SCOPE,
+        conversation=CONVERSATION,
+        from_pair=0,
+        to_pair=9,
+        identity=JOB.identity,
+        source_hash=JOB.source_hash,
+        model=MODEL,
+        prompt=CURRENT,
+        status="claimed",
+        validity="projectable",
+        attempts=0,
+        holder="w",
+        expires_at=START + LEASE,
+        retry_at=None,
+        failure=None,
+        index=None,
+        recorded_at=None,
+        origin=None,
+        input_tokens=None,
+        output_tokens=None,
+    )
+    assert range_row(parts) == RangeRow(
+        SCOPE, CONVERSATION, 0, 9, "running", JOB.source_hash, JOB.identity, None, 0, START
+    )
+    assert list(attempts(parts)) == []
+
+
+def test_a_claim_given_back(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.release()
+    row = summary(parts)
+    assert (row.status, row.holder, row.expires_at, row.attempts) == ("released", None, None, 0)
+    assert range_row(parts).status == "due"
+
+
+def test_an_attempt_under_way(parts: Parts, backend: Backend) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    backend.clock.advance(10)
+    one.start()
+    row = summary(parts)
+    assert (row.status, row.attempts) == ("running", 1)
+    assert row.expires_at == START + 10_000_000 + LEASE
+    (attempt,) = attempts(parts)
+    assert (attempt.number, attempt.outcome, attempt.holder) == (1, "running", "w")
+    assert (attempt.started_index, attempt.started_at) == (1, START + 10_000_000)
+    assert (attempt.ended_index, attempt.ended_at) == (None, None)
+
+
+def test_a_completion(parts: Parts, backend: Backend) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    backend.clock.advance(3)
+    one.finish()
+    row = summary(parts)
+    assert (row.status, row.index, row.recorded_at) == ("completed", 2, START + 3_000_000)
+    assert (row.holder, row.expires_at, row.retry_at, row.failure) == (None, None, None, None)
+    assert (row.input_tokens, row.output_tokens) == (100, 10)
+    (attempt,) = attempts(parts)
+    assert (attempt.outcome, attempt.signals, attempt.tool_calls) == ("completed", ("stop",), 0)
+    assert (attempt.ended_index, attempt.ended_at) == (2, START + 3_000_000)
+    assert range_row(parts).status == "done"
+
+
+def test_a_failure_and_then_exhaustion(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start(1)
+    one.finish(TRUNCATED, 1)
+    row = summary(parts)
+    assert (row.status, row.failure, row.attempts) == ("failed", "truncated", 1)
+    assert range_row(parts).status == "failed"
+    one.start(2)
+    one.finish(TRUNCATED, 2)
+    row = summary(parts)
+    assert (row.status, row.failure, row.attempts, row.holder) == (
+        "exhausted",
+        "truncated",
+        2,
+        None,
+    )
+    assert range_row(parts).status == "exhausted"
+    first, second = attempts(parts)
+    assert (first.number, second.number) == (1, 2)
+    assert first.failure == second.failure == "truncated"
+    assert first.output_digest == second.output_digest
+    assert first.output_digest is not None
+    assert first.signals == ("length",)
+
+
+def test_an_unavailable_provider(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    one.finish(UNAVAILABLE, retry_at=START + 7)
+    one.release("backing_off")
+    row = summary(parts)
+    assert (row.status, row.failure, row.retry_at) == ("failed", "provider_unavailable", START + 7)
+    assert range_row(parts).retry_at == START + 7
+    (attempt,) = attempts(parts)
+    assert (attempt.detail, attempt.output_digest) == ("HTTP 503", None)
+    assert set(attempt.also) == {"missing_finish", "empty"}
+
+
+def test_a_take_over_after_the_lease(parts: Parts, backend: Backend) -> None:
+    late, next_one = Worker(parts, JOB, "late"), Worker(parts, JOB, "next")
+    late.claim()
+    late.start()
+    backend.clock.advance(LEASE / 1e6)
+    next_one.claim()
+    row = summary(parts)
+    assert (row.status, row.holder, row.attempts) == ("claimed", "next", 1)
+    next_one.start(1)
+    next_one.finish()
+    first, second = attempts(parts)
+    assert (first.holder, first.outcome, first.failure) == ("late", "failed", "lease_expired")
+    assert (second.holder, second.number, second.outcome) == ("next", 2, "completed")
+    assert summary(parts).status == "completed"
+
+
+def test_an_import(parts: Parts) -> None:
+    bring_in(parts, JOB)
+    row = summary(parts)
+    assert (row.status, row.origin, row.index, row.attempts) == ("imported", "old store", 0, 0)
+    assert range_row(parts).status == "done"
+
+
+def test_an_import_that_is_never_projected_leaves_the_range_alone(parts: Parts) -> None:
+    mixed = made_up_job(prompt=PromptVersion(CURRENT.name, 1))
+    unknown = made_up_job(prompt=PromptVersion("someone-elses", 1))
+    bring_in(parts, mixed, name="1")
+    bring_in(parts, unknown, name="2")
+    assert summary(parts, mixed).validity == "mixed_input"
+    assert summary(parts, unknown).validity == "unknown_version"
+    assert list(parts.read_models.ranges()) == []
+
+
+def test_an_import_while_an_attempt_runs(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    bring_in(parts, JOB)
+    one.finish(TRUNCATED)
+    one.release()
+    row = summary(parts)
+    assert (row.status, row.index, row.failure) == ("imported", 2, None)
+    assert range_row(parts).status == "done"
+    (attempt,) = attempts(parts)
+    assert (attempt.outcome, attempt.failure) == ("failed", "truncated")
+
+
+def test_an_upgrade_under_way_does_not_hide_that_the_range_is_done(parts: Parts) -> None:
+    bring_in(parts, made_up_job(prompt=PromptVersion(CURRENT.name, 2)))
+    Worker(parts, JOB).claim()
+    assert range_row(parts).status == "done"
+    assert summary(parts).status == "claimed"
+
+
+def test_a_range_speaks_of_its_newest_source(parts: Parts) -> None:
+    fill(parts)
+    old = present_job(parts)
+    slow = Worker(parts, old, "slow")
+    slow.claim()
+    slow.start()
+    parts.transcripts.revise(SCOPE, CONVERSATION, "a3", "corrected")
+    new = present_job(parts)
+    Worker(parts, new, "new").complete()
+    slow.finish()  # late, and of the older source: recorded, but not the range's word
+    row = range_row(parts)
+    assert (row.status, row.source_hash, row.identity) == ("done", new.source_hash, new.identity)
+    assert summary(parts, old).status == summary(parts, new).status == "completed"
+
+
+def test_deliveries(parts: Parts) -> None:
+    index = parts.context.log.deliver(delivery())
+    (row,) = caught_up(parts).read_models.deliveries(SCOPE, CONVERSATION)
+    assert (row.delivery_id, row.run, row.shape, row.index) == (
+        "d-1",
+        "run-9",
+        "openai-chat",
+        index,
+    )
+    assert (row.bytes_used, row.bytes_allowed) == (900, 1_000)
+
+
+def test_questions_are_answered_per_conversation_and_in_order(parts: Parts) -> None:
+    for conversation in ("c-2", "c-1"):
+        fill(parts, 40, conversation)
+        for from_pair in (10, 0):
+            job = present_job(parts, from_pair, conversation=conversation)
+            Worker(parts, job, f"{conversation}-{from_pair}").complete()
+    models = caught_up(parts).read_models
+    assert [row.from_pair for row in models.summaries(SCOPE, "c-1")] == [0, 10]
+    assert [row.started_index for row in models.attempts(SCOPE, "c-1")] == [7, 10]
+    everything = [("c-1", 0), ("c-1", 10), ("c-2", 0), ("c-2", 10)]
+    assert [(row.conversation, row.from_pair) for row in models.ranges()] == everything
+    assert [(row.conversation, row.from_pair) for row in models.ranges(SCOPE)] == everything
+    assert [(row.conversation, row.from_pair) for row in models.ranges(SCOPE, "c-2")] == everything[
+        2:
+    ]
+    assert list(models.ranges("another")) == []
+    assert list(models.summaries("another", "c-1")) == []
+
+
+def test_models_with_settings_keep_them(parts: Parts) -> None:
+    bring_in(parts, made_up_job(model=OTHER_MODEL), name="plain")
+    bring_in(parts, made_up_job(model=MODEL), name="set")
+    assert summary(parts, made_up_job(model=OTHER_MODEL)).model == OTHER_MODEL
+    assert summary(parts, made_up_job(model=MODEL)).model == MODEL
+
+
+# --- following the log (P2) ---------------------------------------------------------------------
+
+
+def test_catching_up_twice_changes_nothing(parts: Parts) -> None:
+    fill(parts, 80)
+    every_kind(parts)
+    size = parts.context.log.size()
+    assert parts.read_models.catch_up(parts.context.log) == size
+    once = parts.read_models.records()
+    assert parts.read_models.catch_up(parts.context.log) == size
+    assert parts.read_models.records() == once == folded(parts)
+
+
+def test_progress_is_told(parts: Parts) -> None:
+    long_history(parts, 1_200)
+    told: list[tuple[int, int]] = []
+    parts.read_models.catch_up(parts.context.log, lambda done, total: told.append((done, total)))
+    assert told == sorted(told)
+    assert len(told) > 1
+    assert told[-1] == (1_200, 1_200)
+
+
+def test_every_position_is_the_same_whether_followed_one_by_one_or_at_once(
+    backend: Backend,
+) -> None:
+    parts = backend.open()
+    fill(parts, 80)
+    seen: dict[int, Records] = {0: parts.read_models.records()}
+    log = parts.context.log
+
+    class Following:
+        """A session whose read models follow each single append."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(log, name)
+
+        def append(self, *arguments: Any) -> Sequence[int]:
+            indices = log.append(*arguments)
+            parts.read_models.catch_up(log)
+            seen[parts.read_models.position()] = parts.read_models.records()
+            return indices
+
+    context = composition._parts(
+        Following(),  # type: ignore[arg-type]
+        parts.transcripts,
+        parts.read_models,
+        parts.context.policy,
+        parts.context.registry,
+        Settings(),
+        lambda: None,
+    )
+    every_kind(context)
+    assert len(seen) > 15
+    ledger = Ledger(parts, Settings())
+    for position, records in seen.items():
+        assert folded(parts, stop=position) == records
+        past = ledger.at(index=position - 1)
+        assert isinstance(past, MemoryReadModels)
+        assert past.records() == records  # P5
+
+
+def test_a_past_time_can_be_asked(backend: Backend) -> None:
+    parts = backend.open()
+    one = Worker(parts, JOB)
+    one.claim()
+    backend.clock.advance(10)
+    one.start()
+    backend.clock.advance(10)
+    one.finish()
+    ledger = Ledger(parts, Settings())
+    statuses = [
+        [
+            row.status
+            for row in ledger.at(time=START + seconds * 1_000_000).summaries(SCOPE, CONVERSATION)
+        ]
+        for seconds in (-1, 0, 9, 10, 19, 20, 1_000)
+    ]
+    assert statuses == [
+        [],
+        ["claimed"],
+        ["claimed"],
+        ["running"],
+        ["running"],
+        ["completed"],
+        ["completed"],
+    ]
+
+
+class Slow:
+    """A log that lets other threads run between reading and what is done with it."""
+
+    def __init__(self, log: Any, pause: Callable[[], None] = lambda: time.sleep(0.002)) -> None:
+        self._log = log
+        self._pause = pause
+
+    def size(self) -> int:
+        return int(self._log.size())
+
+    def read(self, *arguments: Any) -> Sequence[Recorded]:
+        entries: Sequence[Recorded] = self._log.read(*arguments)
+        self._pause()
+        return entries
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+def test_followers_at_once_apply_each_fact_once(backend: Backend) -> None:
+    writer = backend.open()
+    fill(writer, 80)
+    sessions = [backend.open() for _ in range(4)]
+
+    def follow(number: int) -> None:
+        session = sessions[number]
+        while session.read_models.position() < 21:
+            session.read_models.catch_up(Slow(session.context.log))
+
+    with ThreadPoolExecutor(5) as pool:
+        following = [pool.submit(follow, number) for number in range(4)]
+        every_kind(writer)
+        Worker(writer, made_up_job(60), "extra").complete()
+        assert writer.context.log.size() == 21
+        for future in following:
+            future.result()
+    assert sessions[0].read_models.records() == folded(writer)
+
+
+def test_readers_see_whole_batches_whatever_the_moment(backend: Backend) -> None:
+    """Rows and position change together, and reading never stumbles over a follower (P2)."""
+    writer, reader = backend.open(), backend.open()
+    for number in range(60):
+        job = made_up_job(number * 10)
+        writer.context.log.append(key_of(job), EMPTY, [claimed(f"c{number}", job=job)])
+    done = False
+
+    def watch() -> list[tuple[int, int]]:
+        seen = [(reader.read_models.position(), len(reader.read_models.ranges()))]
+        while not done:
+            position = reader.read_models.position()
+            seen.append((position, len(reader.read_models.records()["ranges"])))
+            assert len(reader.read_models.summaries(SCOPE, CONVERSATION)) >= position
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        watching = [pool.submit(watch) for _ in range(2)]
+        for _ in range(3):
+            writer.read_models.rebuild(writer.context.log)
+        writer.read_models.catch_up(writer.context.log)
+        done = True
+        seen = [pair for future in watching for pair in future.result()]
+    # The position is asked first: rows may be newer than it, never older.
+    assert all(rows >= position for position, rows in seen)
+
+
+def test_following_processes_apply_each_fact_once(sqlite_store: SQLiteBackend) -> None:
+    parts = sqlite_store.open()
+    long_history(parts, 1_200)
+    run_all([worker("follow", sqlite_store.path, 1_200) for _ in range(3)])
+    assert parts.read_models.position() == 1_200
+    assert parts.read_models.records() == folded(parts)
+
+
+# --- rebuilding (P3) ----------------------------------------------------------------------------
+
+
+def test_a_rebuilt_table_equals_the_live_one_row_for_row(parts: Parts) -> None:
+    fill(parts, 80)
+    every_kind(parts)
+    parts.context.log.deliver(delivery())
+    live = caught_up(parts).read_models.records()
+    told: list[tuple[int, int]] = []
+    size = parts.context.log.size()
+    assert parts.read_models.rebuild(parts.context.log, lambda d, t: told.append((d, t))) == size
+    assert told[-1] == (size, size)
+    assert parts.read_models.records() == live == folded(parts)
+    assert all(live.values())
+
+
+def test_rebuilding_twice_and_from_behind(parts: Parts) -> None:
+    fill(parts, 80)
+    every_kind(parts)
+    for _ in range(3):
+        parts.read_models.rebuild(parts.context.log)
+        assert parts.read_models.records() == folded(parts)
+        assert parts.read_models.position() == parts.context.log.size()
+
+
+def test_an_empty_log_can_be_rebuilt(parts: Parts) -> None:
+    assert parts.read_models.rebuild(parts.context.log) == 0
+    assert parts.read_models.position() == 0
+
+
+def test_a_rebuild_while_writes_go_on(backend: Backend) -> None:
+    parts, other = backend.open(), backend.open()
+    long_history(parts)
+    caught_up(parts)
+    served: list[int] = []
+    more = iter(range(10, 40, 10))
+
+    def meanwhile(_done: int, _total: int) -> None:
+        from_pair = next(more, None)
+        if from_pair is not None:
+            Worker(other, made_up_job(from_pair), f"w{from_pair}").complete()
+            served.append(len(other.read_models.ranges()))  # the old rows go on serving
+
+    position = parts.read_models.rebuild(parts.context.log, meanwhile)
+    assert position == parts.context.log.size() == LONG + 9
+    assert served == [1, 1, 1]
+    assert parts.read_models.records() == folded(parts)
+    assert caught_up(other).read_models.records() == folded(parts)
+
+
+def test_a_follower_goes_on_with_the_new_tables_after_a_switch(sqlite_store: SQLiteBackend) -> None:
+    follower, rebuilder = sqlite_store.open(), sqlite_store.open()
+    long_history(follower, 1_200)
+    rebuilt: list[int] = []
+
+    def rebuild_once() -> None:
+        if not rebuilt:
+            rebuilt.append(rebuilder.read_models.rebuild(rebuilder.context.log))
+
+    assert follower.read_models.catch_up(Slow(follower.context.log, rebuild_once)) == 1_200
+    assert rebuilt == [1_200]
+    assert follower.read_models.records() == folded(follower)
+
+
+def test_of_two_rebuilds_at_once_the_later_one_wins(sqlite_store: SQLiteBackend) -> None:
+    first, second = sqlite_store.open(), sqlite_store.open()
+    long_history(first, 1_200)
+    rebuilt: list[int] = []
+
+    def rebuild_once() -> None:
+        if not rebuilt:
+            rebuilt.append(second.read_models.rebuild(second.context.log))
+
+    with pytest.raises(StoreError, match="replaced meanwhile"):
+        first.read_models.rebuild(Slow(first.context.log, rebuild_once))
+    assert first.read_models.position() == 1_200
+    assert first.read_models.records() == folded(first)
+
+
+def test_a_rebuild_that_is_killed_starts_again(sqlite_store: SQLiteBackend) -> None:
+    parts = sqlite_store.open()
+    long_history(parts)
+    live = caught_up(parts).read_models.records()
+    for _ in range(2):
+        with running("rebuild", sqlite_store.path) as rebuilding:
+            done, total = wait_for(rebuilding, "progress")
+        assert 0 < int(done) < int(total)  # halfway
+        assert parts.read_models.records() == live  # the old rows serve as if nothing had been
+        assert parts.read_models.position() == LONG
+    Worker(parts, made_up_job(10)).complete()
+    assert parts.read_models.rebuild(parts.context.log) == LONG + 3
+    assert parts.read_models.records() == folded(parts)
+    with sqlite_store.database().transaction(commit=False) as cursor:
+        cursor.execute(
+            "SELECT name FROM sqlite_master WHERE name GLOB 'summaries_[0-9]*' AND type = 'table'"
+        )
+        assert len(cursor.fetchall()) == 1  # nothing is left of what was killed
+        cursor.execute("SELECT count(*) FROM read_model_generations")
+        assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE summaries_1",
+        "DELETE FROM read_model_generations",
+        "UPDATE read_model_generations SET active = 0",
+        "DROP TABLE read_model_generations",
+        "UPDATE read_model_generations SET position = 10000",
+        "DELETE FROM summaries_1",
+        "UPDATE ranges_1 SET status = 'due', identity = x'00'",
+    ],
+)
+def test_damaged_read_models_are_rebuilt(sqlite_store: SQLiteBackend, damage: str) -> None:
+    parts = sqlite_store.open()
+    fill(parts, 80)
+    every_kind(parts)
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute(damage)
+    again = sqlite_store.open()
+    again.read_models.rebuild(again.context.log)
+    assert again.read_models.records() == folded(again)
+    assert Ledger(again, Settings()).verify().ok
+
+
+# --- the registry (P4) --------------------------------------------------------------------------
+
+
+def registry_without(version: int) -> PromptRegistry:
+    """As the default one, but summaries of ``version`` are not projected."""
+    specs = [
+        PromptSpec(
+            spec.prompt,
+            spec.given,
+            spec.returns,
+            spec.projectable and spec.prompt.version != version,
+        )
+        for spec in DEFAULT_REGISTRY
+    ]
+    return PromptRegistry(specs, DEFAULT_REGISTRY.current)
+
+
+def test_another_registry_changes_what_is_projected_and_not_one_event(backend: Backend) -> None:
+    parts = backend.open()
+    second = made_up_job(prompt=PromptVersion(CURRENT.name, 2))
+    bring_in(parts, second)
+    Worker(parts, made_up_job(10)).complete()
+    caught_up(parts)
+    events = backend.recorder().rows(0, 100)
+    changed = backend.open(registry_without(2))
+    changed.read_models.rebuild(changed.context.log)
+    validity = {
+        row.identity: row.validity for row in changed.read_models.summaries(SCOPE, CONVERSATION)
+    }
+    assert validity == {second.identity: "not_projectable", made_up_job(10).identity: "projectable"}
+    assert [row.from_pair for row in changed.read_models.ranges()] == [10]
+    assert changed.read_models.registry_fingerprint() == registry_without(2).fingerprint
+    assert changed.read_models.records() == folded(changed, registry_without(2))
+    back = backend.open()
+    back.read_models.rebuild(back.context.log)
+    assert summary(back, second).validity == "projectable"
+    assert backend.recorder().rows(0, 100) == events
+
+
+def test_verification_says_that_the_registry_is_another(sqlite_store: SQLiteBackend) -> None:
+    parts = sqlite_store.open()
+    bring_in(parts, JOB)
+    caught_up(parts)
+    changed = Ledger(sqlite_store.open(registry_without(2)), Settings())
+    assert [finding.code for finding in changed.verify().findings] == ["registry"]
+    changed.rebuild()
+    assert changed.verify().ok

@@ -1,0 +1,25 @@
+"""Facts that are no range's."""
+
+from __future__ import annotations
+
+from scenarios import CONVERSATION, JOB, SCOPE
+
+from compaction_ledger.domain.events import DeliveredPairs, DeliveredSummary, RequestDelivered
+
+
+def delivery(delivery_id: str = "d-1", conversation: str = CONVERSATION) -> RequestDelivered:
+    """What a request held, with every kind of entry."""
+    return RequestDelivered(
+        delivery_id,
+        SCOPE,
+        conversation,
+        "run-9",
+        "openai-chat",
+        (DeliveredPairs(0, 9, "summarized", None), DeliveredPairs(10, 29, "verbatim", None)),
+        (DeliveredSummary(0, 9, JOB.identity, 2),),
+        (("f" * 64, "superseded"),),
+        (("u3", 1),),
+        900,
+        1_000,
+        "ab" * 32,
+    )

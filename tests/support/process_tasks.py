@@ -1,0 +1,219 @@
+"""What the processes of ``processes`` do. Run as a script: task, ledger, arguments as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from eventsourcing.persistence import StoredEvent
+from histories import CONVERSATION, LEASE, SCOPE, TRUNCATED, UNAVAILABLE, Worker, made_up_job
+from scenarios import good
+
+from compaction_ledger import Ledger, LedgerError, NewMessage, NewRun, Refused, composition
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.infrastructure.event_store.codec import encode
+from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.range_session import Outcome
+
+
+def say(*words: object) -> None:
+    """Say a line to the test."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def wait() -> None:
+    """Until the test says something."""
+    sys.stdin.readline()
+
+
+@contextmanager
+def opened(path: Path, clock: Callable[[], int] = composition.system_clock) -> Iterator[Parts]:
+    """A session on the ledger, by a clock of the test's choice."""
+    parts = composition.open_sqlite(
+        path, policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings(), clock=clock
+    )
+    yield parts
+    parts.close()
+
+
+def append(path: Path, name: str, count: int) -> None:
+    """Append messages to one conversation, one by one."""
+    with Ledger.open(path) as ledger:
+        for n in range(count):
+            message = f"{name}-{n}"
+            lines = [NewMessage(message, message, "user", message)]
+            ledger.transcripts.append(SCOPE, CONVERSATION, lines, [NewRun(message)])
+
+
+def follow(path: Path, size: int) -> None:
+    """Catch up until so many facts are reflected."""
+    with Ledger.open(path) as ledger:
+        while ledger.catch_up() < size:
+            pass
+
+
+def rebuild(path: Path) -> None:
+    """Rebuild, and wait after each batch."""
+
+    def told(done: int, total: int) -> None:
+        say("progress", done, total)
+        wait()
+
+    with Ledger.open(path) as ledger:
+        ledger.rebuild(told)
+
+
+def open_first(path: Path) -> None:
+    """Open (and make) the ledger when told to."""
+    say("ready")
+    wait()
+    with Ledger.open(path) as ledger:
+        say("opened", ledger.size(), ledger.catch_up())
+        ledger.transcripts.append(SCOPE, CONVERSATION, [NewMessage(uuid4().hex, "r", "user", "t")])
+
+
+def open_once(path: Path) -> None:
+    """Open the ledger and append a line; say which error there was."""
+    try:
+        with Ledger.open(path) as ledger:
+            message = NewMessage(uuid4().hex, "r", "user", "t")
+            ledger.transcripts.append(SCOPE, CONVERSATION, [message])
+    except LedgerError as error:
+        say("error", type(error).__name__)
+    else:
+        say("fine")
+
+
+def open_as(path: Path, user: int) -> None:
+    """Open the ledger as somebody else."""
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    open_once(path)
+
+
+def fill_limited(path: Path, size: int) -> None:
+    """Append until no file may grow any more; say the error, and how much was stored."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    stored = 0
+    with Ledger.open(path) as ledger:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        try:
+            while True:
+                message = NewMessage("m", "r", "user", "x" * 200_000)
+                ledger.transcripts.append(SCOPE, f"c{stored}", [message])
+                stored += 1
+        except StoreError as error:
+            say(type(error).__name__, stored)
+
+
+def hold(path: Path, now: int, steps: int) -> None:
+    """Claim, start, finish a range: so many of these steps, and then wait."""
+    with opened(path, lambda: now) as parts:
+        one = Worker(parts, made_up_job(), "held")
+        for step in (one.claim, one.start, one.finish)[:steps]:
+            step()
+        say("held")
+        wait()
+
+
+def finish_late(path: Path, lease: int) -> None:
+    """Claim and start by the machine's clock, wait, and come back with a perfect summary."""
+    with opened(path) as parts:
+        one = Worker(parts, made_up_job(), "paused")
+        one.claim(lease)
+        one.start(1, lease)
+        say("started")
+        wait()
+        try:
+            one.finish()
+        except Refused as refusal:
+            say("refused", refusal.code)
+        else:
+            say("accepted")
+
+
+def in_transaction(path: Path) -> None:
+    """Seal an event, and wait before the commit."""
+    database = open_database(path)
+    recorder = SealedSQLiteRecorder(database, composition.system_clock)
+    events = [StoredEvent(uuid4(), 1, "RangeClaimed@1", b"{}")]
+    with database.transaction(commit=True) as cursor:
+        recorder._seal(cursor, events, "5" * 32)
+        say("open")
+        wait()
+
+
+def compete(
+    path: Path, name: str, journal: str, seed: int, rounds: int, ranges: int, lease: int
+) -> None:
+    """Work on random ranges like any worker; keep a durable journal of what was acknowledged."""
+    chance = random.Random(seed)
+    with opened(path) as parts, Path(journal).open("a", encoding="ascii") as file:
+
+        def acknowledged(outcome: Outcome) -> None:
+            for index, fact in zip(outcome.indices, outcome.facts, strict=True):
+                digest = hashlib.sha256(encode(fact)).hexdigest()
+                file.write(f"{index} {digest}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+        say("working")
+        for number in range(rounds):
+            job = made_up_job(10 * chance.randrange(ranges))
+            one = Worker(parts, job, f"{name}-{number}")
+            try:
+                acknowledged(one.claim(lease))
+                if chance.random() < 0.2:
+                    acknowledged(one.release())
+                    continue
+                acknowledged(one.start(1, LEASE if chance.random() < 0.5 else lease))
+                if chance.random() < 0.2:
+                    continue  # forgotten: somebody will take it over
+                answer = chance.choice((good(f"By {name}."), TRUNCATED, UNAVAILABLE))
+                acknowledged(one.finish(answer))
+            except Refused:
+                continue
+            if chance.random() < 0.3:
+                parts.read_models.catch_up(parts.context.log)
+    say("done")
+
+
+TASKS = (
+    append,
+    follow,
+    rebuild,
+    open_first,
+    open_once,
+    open_as,
+    fill_limited,
+    hold,
+    finish_late,
+    in_transaction,
+    compete,
+)
+
+
+def main() -> None:
+    """Do the task that the command line names."""
+    task, path, arguments = sys.argv[1:]
+    {known.__name__: known for known in TASKS}[task](Path(path), *json.loads(arguments))
+
+
+if __name__ == "__main__":
+    main()
