@@ -409,6 +409,9 @@ def test_h2_every_check_has_its_reason() -> None:
     ]
     assert reason_of(pairs, replace(good, text=None)) == ["damaged"]
     assert reason_of(pairs, replace(good, recorded_at=2**80)) == ["damaged"]
+    for edge in (0, 2**53 - 1):
+        at_edge = assembled(pairs, [replace(good, recorded_at=edge)])
+        assert at_edge.manifest.rejected == ()
     assert reason_of(pairs[:9], good) == ["range_missing"]
     assert reason_of(pairs, replace(good, window=Range(-10, -1))) == ["range_missing"]
     assert reason_of(pairs, candidate(pairs, text=LONG * 20)) == ["not_smaller"]

@@ -427,6 +427,11 @@ def test_a5_times_are_microseconds_and_leases_last(now: int, lease: int) -> None
     given(claimed()).when(start(now=now, lease=lease)).then_invalid(InvalidCommand)
 
 
+def test_a5_times_end_where_json_numbers_are_no_longer_exact() -> None:
+    assert MAX_TIME == 9_007_199_254_740_991
+    given().when(claim(now=0, lease=MAX_TIME)).then(claimed(expires_at=MAX_TIME))
+
+
 # --- A6: giving back ------------------------------------------------------------------------------
 
 
