@@ -1,1 +1,1 @@
-"""The rules, pure: no I/O, no clock, no source of randomness. Imports only the standard library and pydantic."""
+"""The rules, pure: no I/O, no clock, no randomness. Imports only the standard library and pydantic."""

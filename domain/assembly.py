@@ -67,7 +67,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Assembly:
-    """A rendered request. ``body`` is its JSON, ``{"messages":[…]}`` and ``"system"`` where that stands apart."""
+    """A rendered request. ``body`` is its JSON: ``messages``, and ``system`` where that stands apart."""
 
     body: bytes
     manifest: Manifest
@@ -107,7 +107,7 @@ def assemble(
     registry: PromptRegistry,
     options: Options,
 ) -> Assembly:
-    """The next request under ``options.budget``, with its manifest. Raises :class:`InvalidInput` kinds only."""
+    """The next request under ``options.budget``, with its manifest. Raises :class:`InvalidInput` kinds."""
     if options.fallback not in ("newest_originals", "newest_mixed"):
         raise InvalidSetting(f"{options.fallback!r} is no fallback", place="fallback")
     pairs = eligibility.pairs
@@ -120,7 +120,9 @@ def assemble(
     kept = segments
     if _size(segments) > room:
         mode = options.fallback
-        newest = reversed(segments) if mode == "newest_mixed" else map(render.verbatim, reversed(pairs))
+        newest = (
+            reversed(segments) if mode == "newest_mixed" else map(render.verbatim, reversed(pairs))
+        )
         kept = _newest_that_fit(newest, room)
         rejected += _over_budget(segments, kept)
     body = frame.body(kept)
@@ -194,7 +196,13 @@ def _rejection(
     if job.source_hash != candidate.source_hash:
         return "source_changed"
     if (job.model, job.prompt) != (candidate.model, candidate.prompt):
-        job = job_for(scope, conversation, pairs_of(pairs, candidate.window), candidate.model, candidate.prompt)
+        job = job_for(
+            scope,
+            conversation,
+            pairs_of(pairs, candidate.window),
+            candidate.model,
+            candidate.prompt,
+        )
     if job.identity != candidate.identity:
         return "identity_mismatch"
     readable = candidate.text is not None and 0 <= candidate.recorded_at <= MAX_INTEGER
@@ -202,7 +210,9 @@ def _rejection(
 
 
 def _rejected(candidate: Candidate, reason: RejectionReason) -> RejectedSummary:
-    return RejectedSummary(candidate.window.from_pair, candidate.window.to_pair, candidate.identity, reason)
+    return RejectedSummary(
+        candidate.window.from_pair, candidate.window.to_pair, candidate.identity, reason
+    )
 
 
 def _used(candidate: Candidate) -> UsedSummary:
@@ -229,11 +239,13 @@ class _Renderer:
 
     def verbatim(self, pair: Pair) -> _Segment:
         shape = self.shape
-        fragment = self.fragment([*shape.user([pair.user.text]), *shape.assistant(pair.assistant.text)])
+        fragment = self.fragment(
+            [*shape.user([pair.user.text]), *shape.assistant(pair.assistant.text)]
+        )
         return _Segment(pair.index, pair.index, fragment)
 
     def summarized(self, pairs: Sequence[Pair], summary: Candidate, text: str) -> _Segment | None:
-        """The ten user messages verbatim and the summary; ``None`` if it is not smaller than the replies (H6)."""
+        """The ten user messages verbatim and the summary; ``None`` if it saves nothing (H6)."""
         frame = SummaryFrame(summary.window, summary.model, summary.prompt, summary.recorded_at)
         block = self.fragment(self.shape.assistant(summary_block(frame, text)))
         if len(block) >= self._replies_size(pairs, len(block)):
@@ -254,7 +266,9 @@ class _Renderer:
         characters = sum([len(pair.assistant.text) for pair in pairs])
         if characters > enough:
             return characters
-        replies = [message for pair in pairs for message in self.shape.assistant(pair.assistant.text)]
+        replies = [
+            message for pair in pairs for message in self.shape.assistant(pair.assistant.text)
+        ]
         return len(self.fragment(replies))
 
 
@@ -282,7 +296,9 @@ def _full_candidate(
     return segments
 
 
-def _replaced(kept: Sequence[_Segment], pairs: Sequence[Pair], options: Options) -> Iterator[tuple[str, int]]:
+def _replaced(
+    kept: Sequence[_Segment], pairs: Sequence[Pair], options: Options
+) -> Iterator[tuple[str, int]]:
     """Message ids, or ``system`` and ``next_user``, with the number of lone surrogates replaced in them."""
     sent = [("system", options.system or "")]
     for segment in kept:
@@ -322,7 +338,9 @@ class _Frame:
             else:
                 first.append(system)
         self._first = first
-        self._last = [] if options.next_user is None else [render.fragment(shape.user([options.next_user]))]
+        self._last = (
+            [] if options.next_user is None else [render.fragment(shape.user([options.next_user]))]
+        )
 
     def body(self, segments: Sequence[_Segment]) -> bytes:
         middle = [segment.fragment for segment in segments]
@@ -368,7 +386,9 @@ def _groups(kept: Sequence[_Segment], pairs: int) -> tuple[PairGroup, ...]:
     first = kept[0].from_pair if kept else pairs
     groups = [PairGroup(0, first - 1, "left_out", "over_budget")] if first else []
     for segment in kept:
-        disposition: Literal["verbatim", "summarized"] = "verbatim" if segment.summary is None else "summarized"
+        disposition: Literal["verbatim", "summarized"] = (
+            "verbatim" if segment.summary is None else "summarized"
+        )
         last = groups[-1] if groups else None
         if disposition == "verbatim" and last is not None and last.disposition == "verbatim":
             groups[-1] = PairGroup(last.from_pair, segment.to_pair, "verbatim")

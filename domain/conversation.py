@@ -1,8 +1,9 @@
 """The words of a transcript: messages, runs, conversations and pairs.
 
-Everything here keeps text exactly as it came (E6). Messages, runs and pairs are named tuples: they are
-made by the thousand on the read path, where a frozen dataclass costs three times as much to make. What comes from outside is checked at the edges (the
-transcript stores, the importers) and once more, as a whole, when a :class:`Conversation` is made.
+Everything here keeps text exactly as it came (E6). Messages and runs are named tuples: they are made
+by the thousand on the read path, where a frozen dataclass costs three times as much to make. What
+comes from outside is checked at the edges (the transcript stores, the importers) and once more, as a
+whole, when a :class:`Conversation` is made.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from compaction_ledger.domain.identifiers import check_id, check_ids
 Role = Literal["user", "assistant", "system", "tool"]
 MessageStatus = Literal["streaming", "completed", "failed"]
 MessageKind = Literal["chat", "tool", "trace", "effect"]
-RunState = Literal["queued", "running", "completed", "partial", "clarify_pending", "failed", "cancelled"]
+RunState = Literal[
+    "queued", "running", "completed", "partial", "clarify_pending", "failed", "cancelled"
+]
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 MESSAGE_STATUSES: frozenset[str] = frozenset(get_args(MessageStatus))
@@ -71,7 +74,8 @@ class Conversation:
             raise _duplicate(ids)
 
 
-class Pair(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pair:
     """The original user message and the completed assistant message of one run. Zero-based index."""
 
     index: int
@@ -84,6 +88,8 @@ def _duplicate(ids: Sequence[str]) -> DuplicateMessageId:
     seen: dict[str, int] = {}
     for position, message_id in enumerate(ids):
         if message_id in seen:
-            return DuplicateMessageId(message_id, f"position {seen[message_id]}", f"position {position}")
+            return DuplicateMessageId(
+                message_id, f"position {seen[message_id]}", f"position {position}"
+            )
         seen[message_id] = position
     raise AssertionError("no duplicate among these ids")

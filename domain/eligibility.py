@@ -27,6 +27,7 @@ LeftOutReason = Literal[
     "empty_text",
 ]
 
+SIDES = frozenset({"user", "assistant"})
 SETTLED_RUN_STATES = frozenset({"completed", "partial", "clarify_pending"})
 
 
@@ -49,7 +50,7 @@ class Eligibility:
 
 
 def eligible(conversation: Conversation) -> Eligibility:
-    """Sort every message of ``conversation`` into a pair or into ``left_out``. Nothing is dropped silently."""
+    """Sort every message into a pair or into ``left_out``. Nothing is dropped silently (E2)."""
     scope, this, messages = conversation.scope, conversation.id, conversation.messages
     settled = {
         run.id
@@ -63,7 +64,7 @@ def eligible(conversation: Conversation) -> Eligibility:
     for position, message in enumerate(messages):
         role, run = message.role, message.run
         if (
-            (role == "user" or role == "assistant")
+            role in SIDES
             and message.kind == "chat"
             and message.status == "completed"
             and run in settled

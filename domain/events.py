@@ -16,6 +16,7 @@ from compaction_ledger.domain.finish import FailureCode, FinishFacts, Usage
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.windows import PolicyNumbers
 
+
 class _Stored:
     """Stored payloads are read strictly: no unknown key, no conversion (A10)."""
 
@@ -98,7 +99,9 @@ class SummaryImported(_Stored):
     origin: str
 
 
-RangeFact = RangeClaimed | AttemptStarted | AttemptFailed | RangeCompleted | ClaimReleased | SummaryImported
+RangeFact = (
+    RangeClaimed | AttemptStarted | AttemptFailed | RangeCompleted | ClaimReleased | SummaryImported
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from compaction_ledger.domain.identifiers import is_blank, is_well_formed
 
 MAX_SUMMARY_CHARACTERS = 6_000
 
-FinishSignal = Literal["stop", "length", "content_filter", "tool_call", "refusal", "error", "cancelled", "other"]
+FinishSignal = Literal[
+    "stop", "length", "content_filter", "tool_call", "refusal", "error", "cancelled", "other"
+]
 Fault = Literal["provider_unavailable", "provider_error", "timeout", "cancelled"]
 FailureCode = Literal[
     "provider_unavailable",

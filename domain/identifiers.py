@@ -30,11 +30,14 @@ def check_id(value: object, what: str) -> str:
     if not value:
         raise InvalidId("must not be empty", place=what)
     if len(value) > MAX_ID_CHARACTERS:
-        raise InvalidId(f"has {len(value)} characters, at most {MAX_ID_CHARACTERS} are allowed", place=what)
+        raise InvalidId(
+            f"has {len(value)} characters, at most {MAX_ID_CHARACTERS} are allowed", place=what
+        )
     found = _FORBIDDEN_IN_IDS.search(value)
     if found:
         raise InvalidId(
-            f"has a forbidden character U+{ord(found.group()):04X} at position {found.start()}", place=what
+            f"has a forbidden character U+{ord(found.group()):04X} at position {found.start()}",
+            place=what,
         )
     return value
 

@@ -25,7 +25,9 @@ class ModelIdentity:
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, provider: str, name: str, settings: Mapping[str, str] | None = None) -> ModelIdentity:
+    def of(
+        cls, provider: str, name: str, settings: Mapping[str, str] | None = None
+    ) -> ModelIdentity:
         """Make and check an identity; raises :class:`InvalidInput` on text that cannot be stored."""
         check_id(provider, "model provider")
         check_id(name, "model name")
@@ -99,7 +101,11 @@ class Job:
 
 
 def job_for(
-    scope: str, conversation: str, pairs: Sequence[Pair], model: ModelIdentity, prompt: PromptVersion
+    scope: str,
+    conversation: str,
+    pairs: Sequence[Pair],
+    model: ModelIdentity,
+    prompt: PromptVersion,
 ) -> Job:
     """The job of summarising these ten consecutive ``pairs``."""
     return Job(
@@ -115,16 +121,20 @@ def job_for(
 
 
 def check_job(job: Job) -> None:
-    """A7: aligned, exactly ten pairs, exactly twenty unique ids. Raises :class:`InvalidJob` or :class:`InvalidId`."""
+    """A7: aligned, ten pairs, twenty unique ids. Raises :class:`InvalidJob` or :class:`InvalidId`."""
     check_id(job.scope, "scope")
     check_id(job.conversation, "conversation")
     check_ids(job.messages, "message id")
     if job.from_pair < 0 or job.from_pair % PAIRS_PER_RANGE:
-        raise InvalidJob(f"a range begins on a multiple of {PAIRS_PER_RANGE}, not at {job.from_pair}")
+        raise InvalidJob(
+            f"a range begins on a multiple of {PAIRS_PER_RANGE}, not at {job.from_pair}"
+        )
     if job.to_pair - job.from_pair + 1 != PAIRS_PER_RANGE:
         raise InvalidJob(f"a range is {PAIRS_PER_RANGE} pairs, not {job.from_pair}..{job.to_pair}")
     if len(job.messages) != 2 * PAIRS_PER_RANGE or len(set(job.messages)) != 2 * PAIRS_PER_RANGE:
-        raise InvalidJob(f"a range has {2 * PAIRS_PER_RANGE} unique message ids, not {len(set(job.messages))}")
+        raise InvalidJob(
+            f"a range has {2 * PAIRS_PER_RANGE} unique message ids, not {len(set(job.messages))}"
+        )
     if not is_hash(job.source_hash):
         raise InvalidJob("the source hash is not 64 lower-case hexadecimal digits")
     model = ModelIdentity.of(job.model.provider, job.model.name, dict(job.model.settings))

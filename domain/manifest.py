@@ -1,4 +1,4 @@
-"""The delivery manifest (H8): what a request held, pair by pair. That a thing is stored never counts as seen."""
+"""The delivery manifest (H8): what a request held, pair by pair. Stored never counts as seen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RejectionReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PairEntry:
-    """One pair: sent ``verbatim``; ``summarized``: user verbatim, reply summarized; or ``left_out`` and why."""
+    """One pair: ``verbatim``; ``summarized`` (user verbatim, reply summarized); or ``left_out`` and why."""
 
     index: int
     disposition: Disposition

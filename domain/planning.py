@@ -8,7 +8,7 @@ from typing import Literal
 
 from compaction_ledger.domain.binding import pairs_of
 from compaction_ledger.domain.conversation import Pair
-from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion, job_for
+from compaction_ledger.domain.identity import Job, ModelIdentity, job_for
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.read_models import OPEN, SummaryRow
 from compaction_ledger.domain.windows import Range, WindowPolicy
@@ -27,7 +27,7 @@ class PlannedRange:
     retry_at: int | None = None
 
 
-def plan(
+def plan(  # noqa: PLR0913 - everything a plan depends on
     scope: str,
     conversation: str,
     pairs: Sequence[Pair],
@@ -53,17 +53,21 @@ def plan(
         known = by_range.get(window.from_pair, [])
         current = [row for row in known if row.source_hash == job.source_hash]
         stale = sum(row.finished for row in known) - sum(row.finished for row in current)
-        status, retry_at = _status(job, current, registry, now, upgrade)
+        status, retry_at = _status(job, current, registry, now, upgrade=upgrade)
         planned.append(PlannedRange(window, status, job, stale, retry_at))
     return planned
 
 
 def _status(
-    job: Job, rows: Sequence[SummaryRow], registry: PromptRegistry, now: int, upgrade: bool
+    job: Job, rows: Sequence[SummaryRow], registry: PromptRegistry, now: int, *, upgrade: bool
 ) -> tuple[PlanStatus, int | None]:
     identity = job.identity
     for row in rows:
-        if row.finished and registry.verdict(row.prompt) == "projectable" and not _outdated(row.prompt, job, upgrade):
+        if (
+            row.finished
+            and registry.verdict(row.prompt) == "projectable"
+            and not (upgrade and row.prompt != job.prompt)
+        ):
             return "done", None
     for row in rows:
         if row.status in OPEN and row.expires_at is not None and now < row.expires_at:
@@ -76,7 +80,3 @@ def _status(
         if row.retry_at is not None and now < row.retry_at:
             return "waiting", row.retry_at
     return "due", None
-
-
-def _outdated(prompt: PromptVersion, job: Job, upgrade: bool) -> bool:
-    return upgrade and prompt != job.prompt

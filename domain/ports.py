@@ -1,4 +1,4 @@
-"""What the use cases need from outside, as small protocols. One conformance suite each, run on every backend."""
+"""What the use cases need from outside, as small protocols, each with one conformance suite."""
 
 from __future__ import annotations
 
@@ -39,14 +39,19 @@ class Transcripts(Protocol):
 
 
 class TranscriptStore(Transcripts, Protocol):
-    """An embedded store, which can also be written to. What was written is never changed: an edit is a revision."""
+    """An embedded store, which can also be written to. Nothing is ever changed: an edit is a revision."""
 
     def append(
-        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+        self,
+        scope: str,
+        conversation: str,
+        messages: Iterable[NewMessage],
+        runs: Iterable[NewRun] = (),
     ) -> None:
         """Append lines, in order, in one transaction; makes the conversation when it is new.
 
-        A run that is known gets its new state. Raises :class:`InvalidInput` kinds (E4); then nothing is stored.
+        A run that is known gets its new state. Raises :class:`InvalidInput` kinds (E4), and then stores
+        nothing.
         """
         ...
 
@@ -95,7 +100,7 @@ class Log(Protocol):
         ...
 
     def read(self, start: int, limit: int, stop: int | None = None) -> Sequence[Recorded]:
-        """At most ``limit`` facts from index ``start`` on, below ``stop``, in order. Raises :class:`DamagedLog`."""
+        """At most ``limit`` facts from index ``start``, below ``stop``. Raises :class:`DamagedLog`."""
         ...
 
     def at(self, indices: Sequence[int]) -> Mapping[int, Recorded]:
@@ -130,7 +135,9 @@ class ReadModels(Protocol):
         """Every identity of this conversation, by range and place in the log."""
         ...
 
-    def ranges(self, scope: str | None = None, conversation: str | None = None) -> Sequence[RangeRow]:
+    def ranges(
+        self, scope: str | None = None, conversation: str | None = None
+    ) -> Sequence[RangeRow]:
         """Every range known to the log, by scope, conversation and first pair."""
         ...
 

@@ -35,9 +35,13 @@ class PromptRegistry:
             raise InvalidSetting("a prompt version is registered twice", place="prompt registry")
         for spec in specs:
             if spec.given != "assistant_only" and spec.projectable:
-                raise InvalidSetting(f"{spec.prompt} had mixed input and is never projected", place="prompt registry")
+                raise InvalidSetting(
+                    f"{spec.prompt} had mixed input and is never projected", place="prompt registry"
+                )
         if current not in self._specs or not self._specs[current].projectable:
-            raise InvalidSetting(f"the current prompt {current} must be projectable", place="prompt registry")
+            raise InvalidSetting(
+                f"the current prompt {current} must be projectable", place="prompt registry"
+            )
         self.current = current
 
     def __iter__(self) -> Iterator[PromptSpec]:

@@ -86,7 +86,7 @@ class EndedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RangeState:
-    """What the facts of one range say. ``version`` counts them; ``key`` is scope, conversation, first pair."""
+    """What the facts of a range say. ``version`` counts them; ``key``: scope, conversation, first pair."""
 
     version: int = 0
     key: tuple[str, str, int] | None = None
@@ -188,9 +188,13 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
     if command.now >= claim.expires_at:
         return _expired(claim)
     if claim.attempt_id is not None:
-        return Decision(refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} of this claim is open"))
+        return Decision(
+            refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} of this claim is open")
+        )
     if _attempt_was_used(state, command.attempt_id):
-        return Decision(refusal=AttemptOutOfTurn(f"attempt id {command.attempt_id} was used before"))
+        return Decision(
+            refusal=AttemptOutOfTurn(f"attempt id {command.attempt_id} was used before")
+        )
     refusal = _closed_identity(state, claim.identity)
     if refusal is not None:
         return Decision(refusal=refusal)
@@ -213,7 +217,9 @@ def _finish(state: RangeState, command: FinishAttempt) -> Decision:
     if command.now >= claim.expires_at:
         return _expired(claim, command.answer)
     if codes:
-        return Decision((_failure(claim, command.attempt_id, command.answer, codes, command.retry_at),))
+        return Decision(
+            (_failure(claim, command.attempt_id, command.answer, codes, command.retry_at),)
+        )
     completed = state.completions.get(claim.identity)
     if completed is not None:  # imported while the attempt ran
         return Decision(refusal=AlreadyCompleted(claim.identity, completed.version))
@@ -268,7 +274,11 @@ def _release(state: RangeState, command: ReleaseClaim) -> Decision:
     if command.now >= claim.expires_at:
         return _expired(claim)
     if claim.attempt_id is not None:
-        return Decision(refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} is open and must be finished first"))
+        return Decision(
+            refusal=AttemptOutOfTurn(
+                f"attempt {claim.attempt_id} is open and must be finished first"
+            )
+        )
     return Decision((ClaimReleased(claim.claim_id, claim.identity, command.reason),))
 
 
@@ -279,14 +289,18 @@ def _import(state: RangeState, command: ImportSummary) -> Decision:
     _check_stream(state, command.job)
     codes = failures(Answer(command.text, FinishFacts(("stop",))))
     if codes:
-        raise InvalidCommand(f"the text is not acceptable as a summary: {', '.join(codes)}", place="summary")
+        raise InvalidCommand(
+            f"the text is not acceptable as a summary: {', '.join(codes)}", place="summary"
+        )
     identity = command.job.identity
     completed = state.completions.get(identity)
     if completed is not None:
         if completed.text_digest == output_digest(command.text):
             return ALREADY_DONE
         return Decision(refusal=AlreadyCompleted(identity, completed.version))
-    return Decision((SummaryImported(command.import_id, identity, command.job, command.text, command.origin),))
+    return Decision(
+        (SummaryImported(command.import_id, identity, command.job, command.text, command.origin),)
+    )
 
 
 def _check_stream(state: RangeState, job: Job) -> None:
@@ -297,7 +311,9 @@ def _check_stream(state: RangeState, job: Job) -> None:
 
 def _check_lease(now: int, lease: int) -> None:
     if now < 0 or lease <= 0 or now + lease > MAX_TIME:
-        raise InvalidCommand(f"now {now} and lease {lease} must be microseconds, the lease above zero", place="lease")
+        raise InvalidCommand(
+            f"now {now} and lease {lease} must be microseconds, the lease above zero", place="lease"
+        )
 
 
 def _closed_identity(state: RangeState, identity: str) -> Refused | None:
@@ -313,7 +329,7 @@ def _not_open(state: RangeState, claim_id: str) -> NotTheHolder:
 
 
 def _expired(claim: OpenClaim, answer: Answer | None = None) -> Decision:
-    """Refuse the holder that came too late, and record what its clock could not be trusted to prevent (A5)."""
+    """Refuse the holder that came too late, and record the expiry (A5)."""
     return Decision(_expiry(claim, answer), LeaseExpired(claim.claim_id, claim.expires_at))
 
 
@@ -353,7 +369,9 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
     match fact:
         case RangeClaimed():
             job = fact.job
-            claim = OpenClaim(fact.claim_id, fact.holder, fact.identity, job.source_hash, fact.expires_at)
+            claim = OpenClaim(
+                fact.claim_id, fact.holder, fact.identity, job.source_hash, fact.expires_at
+            )
             key = (job.scope, job.conversation, job.from_pair)
             return replace(state, key=key, open={**state.open, fact.claim_id: claim})
         case AttemptStarted():
@@ -361,7 +379,10 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
             return replace(
                 state,
                 open=_open_with(state, fact.claim_id, attempt),
-                attempts={**state.attempts, fact.identity: state.attempts.get(fact.identity, 0) + 1},
+                attempts={
+                    **state.attempts,
+                    fact.identity: state.attempts.get(fact.identity, 0) + 1,
+                },
             )
         case AttemptFailed():
             return _attempt_failed(state, fact)

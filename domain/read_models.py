@@ -8,7 +8,9 @@ from typing import Literal
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
 from compaction_ledger.domain.prompts import Verdict
 
-SummaryStatus = Literal["claimed", "running", "failed", "released", "exhausted", "completed", "imported"]
+SummaryStatus = Literal[
+    "claimed", "running", "failed", "released", "exhausted", "completed", "imported"
+]
 RangeStatus = Literal["due", "running", "failed", "exhausted", "done"]
 AttemptOutcome = Literal["running", "failed", "completed"]
 

@@ -81,7 +81,12 @@ class PydanticAI:
         return {"kind": "request", "parts": [{"content": text, "part_kind": "system-prompt"}]}
 
     def user(self, texts: Sequence[str]) -> list[Json]:
-        return [{"kind": "request", "parts": [{"content": text, "part_kind": "user-prompt"} for text in texts]}]
+        return [
+            {
+                "kind": "request",
+                "parts": [{"content": text, "part_kind": "user-prompt"} for text in texts],
+            }
+        ]
 
     def assistant(self, text: str) -> list[Json]:
         return [{"kind": "response", "parts": [{"content": text, "part_kind": "text"}]}]
@@ -89,7 +94,9 @@ class PydanticAI:
 
 Shape = OpenAIChat | Anthropic | Converse | PydanticAI
 
-SHAPES: dict[str, Shape] = {shape.name: shape for shape in (OpenAIChat(), Anthropic(), Converse(), PydanticAI())}
+SHAPES: dict[str, Shape] = {
+    shape.name: shape for shape in (OpenAIChat(), Anthropic(), Converse(), PydanticAI())
+}
 
 
 def shape_named(name: str) -> Shape:

@@ -74,8 +74,10 @@ def prompt_content(request: SummaryRequest) -> str:
     A lone surrogate, which no request can carry, becomes U+FFFD here and here alone (E6).
     """
     lines = (
-        json.dumps({"message_id": reply.message_id, "reply": replace_surrogates(reply.text)[0]}, ensure_ascii=False)
+        json.dumps(
+            {"message_id": reply.message_id, "reply": replace_surrogates(reply.text)[0]},
+            ensure_ascii=False,
+        )
         for reply in request.replies
     )
     return "\n".join(lines)
-

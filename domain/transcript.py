@@ -65,7 +65,9 @@ def _check_time(value: object, place: str) -> None:
 def check_revision(message_id: str, text: str | None, status: str | None) -> None:
     """Check what a message is to be changed to; raises :class:`InvalidInput`."""
     if text is None and status is None:
-        raise InvalidInput("a revision changes the text or the status", place=f"message {message_id!r}")
+        raise InvalidInput(
+            "a revision changes the text or the status", place=f"message {message_id!r}"
+        )
     if text is not None and not isinstance(text, str):
         raise InvalidInput("must be text", place=f"message {message_id!r}: text")
     if status is not None:

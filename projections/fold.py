@@ -1,4 +1,4 @@
-"""From facts to rows: pure, and the same for every store (P1). Judges nothing but the version registry (V1)."""
+"""From facts to rows: pure, and the same for every store (P1). Judges nothing but versions (V1)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _registry: PromptR
     _set_range(rows, entry, summary, "exhausted" if exhausted else "failed")
 
 
-def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted, _registry: PromptRegistry) -> None:
+def _completed(
+    rows: Rows, entry: Recorded, fact: RangeCompleted, _registry: PromptRegistry
+) -> None:
     summary = _known(rows, fact.identity)
     _finish(summary, entry, "completed")
     summary.input_tokens = fact.usage.input_tokens
@@ -139,7 +141,9 @@ def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, registry: Prom
         _set_range(rows, entry, summary, "done", newest=True)
 
 
-def _delivered(rows: Rows, entry: Recorded, fact: RequestDelivered, _registry: PromptRegistry) -> None:
+def _delivered(
+    rows: Rows, entry: Recorded, fact: RequestDelivered, _registry: PromptRegistry
+) -> None:
     rows.put(
         DeliveryRecord(
             delivery_id=fact.delivery_id,
@@ -225,7 +229,9 @@ def _end_attempt(
     rows.put(attempt)
 
 
-def _set_range(rows: Rows, entry: Recorded, summary: SummaryRecord, status: str, *, newest: bool = False) -> None:
+def _set_range(
+    rows: Rows, entry: Recorded, summary: SummaryRecord, status: str, *, newest: bool = False
+) -> None:
     """Let the range's row say ``status``, unless a newer source or a finished summary has the say.
 
     ``newest``: this fact brings the range's latest source (a claim or an import).

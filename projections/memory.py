@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import RLock
+from typing import Any
 
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -107,7 +108,7 @@ class MemoryReadModels:
 
     def records(self) -> dict[str, list[tuple[object, ...]]]:
         """Every row of every table as plain values, by table name and in order of the primary key."""
-        tables = {
+        tables: dict[str, Mapping[Any, Record]] = {
             "summaries": self._rows.summaries,
             "ranges": self._rows.ranges,
             "attempts": self._rows.attempts,

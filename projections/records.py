@@ -19,16 +19,16 @@ class Record:
     __slots__ = ()
     table: ClassVar[str]
     key: ClassVar[int]
-    _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
-    _key_values: ClassVar[Callable[[Any], Any]]
+    values_of: ClassVar[Callable[[Any], tuple[Any, ...]]]
+    keys_of: ClassVar[Callable[[Any], Any]]
 
     def values(self) -> tuple[Any, ...]:
         """The column values, in order."""
-        return type(self)._values(self)
+        return type(self).values_of(self)
 
     def key_values(self) -> Any:
         """The primary key: one value, or a tuple of several."""
-        return type(self)._key_values(self)
+        return type(self).keys_of(self)
 
 
 @dataclass(slots=True)
@@ -192,5 +192,5 @@ def columns(record: type[Record]) -> list[str]:
 
 
 for _record in RECORDS:
-    _record._values = staticmethod(attrgetter(*columns(_record)))
-    _record._key_values = staticmethod(attrgetter(*columns(_record)[: _record.key]))
+    _record.values_of = staticmethod(attrgetter(*columns(_record)))
+    _record.keys_of = staticmethod(attrgetter(*columns(_record)[: _record.key]))

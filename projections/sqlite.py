@@ -238,6 +238,7 @@ class _BatchRows:
     def __init__(self, cursor: Cursor, generation: int) -> None:
         self._cursor = cursor
         self._generation = generation
+        self._select = {kind: _select_one(kind, generation) for kind in RECORDS}
         self._seen: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
         self._changed: dict[type[Record], dict[Any, Record]] = {record: {} for record in RECORDS}
 
@@ -279,19 +280,17 @@ class _BatchRows:
             self._cursor.executemany(_upsert(kind, self._generation), rows)
 
     def _fetch(self, kind: type[AnyRecord], values: tuple[Any, ...], key: Any) -> AnyRecord | None:
-        self._cursor.execute(_select_one(kind, self._generation), values)
+        self._cursor.execute(self._select[kind], values)
         row = self._cursor.fetchone()
         record = self._seen[kind][key] = kind(*row) if row else None
         return record
 
 
-@cache
 def _select_one(kind: type[Record], generation: int) -> str:
     where = " AND ".join(f"{name} = ?" for name in columns(kind)[: kind.key])
     return f"SELECT * FROM {kind.table}_{generation} WHERE {where}"
 
 
-@cache
 def _upsert(kind: type[Record], generation: int) -> str:
     marks = ",".join("?" * len(columns(kind)))
     return f"INSERT OR REPLACE INTO {kind.table}_{generation} VALUES ({marks})"

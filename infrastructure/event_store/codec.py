@@ -46,7 +46,7 @@ def topic_of(fact: Fact) -> str:
 
 
 def encode(fact: Fact) -> bytes:
-    """The payload of a fact, as it is stored. Raises :class:`InvalidInput` for text that is not well formed."""
+    """The payload of a fact, as stored. Raises :class:`InvalidInput` for text that is not well formed."""
     try:
         return _ADAPTERS[type(fact)].dump_json(fact)
     except PydanticSerializationError as error:

@@ -61,7 +61,16 @@ def parse(data: bytes) -> Envelope | None:
         return None
     event, key, origin, payload, previous, recorded, schema, stream, subject, version = fields
     return Envelope(
-        origin, stream, int(version), event, int(schema), payload, key, subject, previous, int(recorded)
+        origin,
+        stream,
+        int(version),
+        event,
+        int(schema),
+        payload,
+        key,
+        subject,
+        previous,
+        int(recorded),
     )
 
 

@@ -39,7 +39,7 @@ class FactMapper(Mapper[UUID]):
         )
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
-        """The :class:`StreamEvent` of a stored form. Raises :class:`UnknownEvent`, :class:`MalformedEvent`."""
+        """The :class:`StreamEvent` of a stored form. Raises kinds of :class:`DamagedLog`."""
         fact = codec.decode(stored_event.topic, stored_event.state)
         originator_id = stored_event.originator_id
         stream = originator_id if isinstance(originator_id, UUID) else UUID(originator_id)

@@ -27,7 +27,9 @@ def stream_hex(originator_id: object) -> str:
     return str(originator_id).replace("-", "")
 
 
-def seal(event: StoredEvent, origin: str, subject: str, previous: str, recorded: int) -> tuple[bytes, bytes]:
+def seal(
+    event: StoredEvent, origin: str, subject: str, previous: str, recorded: int
+) -> tuple[bytes, bytes]:
     """The envelope and leaf hash of an event that follows ``previous`` in its stream.
 
     Raises :class:`InvalidInput` for what could be sealed but never read back.
@@ -35,7 +37,8 @@ def seal(event: StoredEvent, origin: str, subject: str, previous: str, recorded:
     name = _STORED_NAME.fullmatch(event.topic)
     if name is None or recorded not in _NUMBERS or event.originator_version not in _NUMBERS:
         raise InvalidInput(
-            f"{event.topic!r}, version {event.originator_version}, at {recorded} µs", place="envelope"
+            f"{event.topic!r}, version {event.originator_version}, at {recorded} µs",
+            place="envelope",
         )
     envelope = Envelope(
         origin=origin,
@@ -52,7 +55,9 @@ def seal(event: StoredEvent, origin: str, subject: str, previous: str, recorded:
     return envelope, leaf_hash(envelope)
 
 
-def sealed_time(index: int, stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes) -> int:
+def sealed_time(
+    index: int, stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes
+) -> int:
     """The recorded time of an event whose seal holds. Raises :class:`DamagedLog` naming what does not."""
     fields = parse_fields(envelope)
     if (

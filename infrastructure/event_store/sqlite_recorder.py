@@ -150,7 +150,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         return rows
 
     def rows_at(self, indices: Sequence[int]) -> list[Row]:
-        """The rows at these indices, unchecked, in no particular order; those that are missing are left out."""
+        """The rows at these indices, unchecked, in any order; those that are missing are left out."""
         rows: list[Row] = []
         with self.datastore.transaction(commit=False) as cursor:
             for chunk in _chunks(indices, 500):

@@ -19,5 +19,7 @@ def delivery_stream(subject: str, delivery_id: str) -> UUID:
 
 
 def _derived(subject: str, what: str) -> UUID:
-    digest = hashlib.sha256(b"compaction-ledger/stream/v1\x00" + f"{subject}/{what}".encode()).digest()
+    digest = hashlib.sha256(
+        b"compaction-ledger/stream/v1\x00" + f"{subject}/{what}".encode()
+    ).digest()
     return UUID(bytes=digest[:16])

@@ -261,11 +261,14 @@ def statements(script: str) -> Iterator[str]:
 def _uri(path: Path, *, read_only: bool) -> str:
     """How SQLite is told to open the file.
 
-    A write-ahead log needs its two side files even to be read. Where the folder cannot be written
-    and there is no log to read, nobody has the file open and it can be read by itself.
+    A write-ahead log needs its two side files even to be read. Where they are not both there, the
+    folder cannot be written and the log is empty, nobody has the file open and it is read by itself.
     """
     uri = path.absolute().as_uri()
     if not read_only:
         return uri
-    alone = not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
+    log, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
+    empty = not log.exists() or log.stat().st_size == 0
+    both = log.exists() and index.exists()
+    alone = empty and not both and not os.access(path.parent, os.W_OK)
     return f"{uri}?mode=ro&immutable=1" if alone else f"{uri}?mode=ro"

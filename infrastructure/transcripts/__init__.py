@@ -1,1 +1,1 @@
-"""Where conversations are kept: the embedded stores behind :class:`compaction_ledger.domain.ports.Transcripts`."""
+"""Where conversations are kept: the embedded stores behind the port ``Transcripts``."""

@@ -39,7 +39,11 @@ class MemoryTranscripts:
         self._lock = RLock()
 
     def append(
-        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+        self,
+        scope: str,
+        conversation: str,
+        messages: Iterable[NewMessage],
+        runs: Iterable[NewRun] = (),
     ) -> None:
         check_id(scope, "scope")
         check_id(conversation, "conversation")
@@ -51,7 +55,9 @@ class MemoryTranscripts:
             for message in lines:
                 if message.id in positions:
                     raise DuplicateMessageId(
-                        message.id, f"position {positions[message.id]}", f"position {len(positions)}"
+                        message.id,
+                        f"position {positions[message.id]}",
+                        f"position {len(positions)}",
                     )
                 positions[message.id] = len(positions)
             for m in lines:
@@ -113,7 +119,9 @@ class MemoryTranscripts:
         check_id(conversation, "conversation")
         thread = self._threads.get((scope, conversation))
         if thread is None:
-            raise UnknownConversation(f"there is no conversation {conversation!r} in scope {scope!r}")
+            raise UnknownConversation(
+                f"there is no conversation {conversation!r} in scope {scope!r}"
+            )
         return thread
 
     def _message(self, scope: str, conversation: str, message_id: str) -> tuple[_Thread, Message]:

@@ -22,7 +22,9 @@ from compaction_ledger.infrastructure.sqlite.database import Database
 
 POSITIONS = 1 << 32  # as in schema.sql: a message's key is conversation * 2^32 + position
 
-_LINES = "SELECT id, run, role, status, kind, text FROM messages WHERE key >= ? AND key < ? ORDER BY key"
+_LINES = (
+    "SELECT id, run, role, status, kind, text FROM messages WHERE key >= ? AND key < ? ORDER BY key"
+)
 _REVISIONS = (
     "SELECT m.id, r.status, r.text, r.deleted FROM message_revisions AS r JOIN messages AS m "
     "ON m.key = r.message WHERE r.message >= ? AND r.message < ? ORDER BY r.message, r.revision"
@@ -50,7 +52,11 @@ class SQLiteTranscripts:
     # --- writing ---
 
     def append(
-        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+        self,
+        scope: str,
+        conversation: str,
+        messages: Iterable[NewMessage],
+        runs: Iterable[NewRun] = (),
     ) -> None:
         """Append lines, in order, in one transaction; makes the conversation when it is new."""
         check_id(scope, "scope")
@@ -61,7 +67,8 @@ class SQLiteTranscripts:
             key = _key(cursor, scope, conversation)
             if key is None:
                 cursor.execute(
-                    "INSERT INTO conversations (scope, conversation) VALUES (?, ?)", (scope, conversation)
+                    "INSERT INTO conversations (scope, conversation) VALUES (?, ?)",
+                    (scope, conversation),
                 )
                 key = int(cursor.lastrowid or 0)
             first = _next_message(cursor, key)
@@ -142,7 +149,9 @@ class SQLiteTranscripts:
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation, in order."""
         with self._database.transaction(commit=False) as cursor:
-            cursor.execute("SELECT scope, conversation FROM conversations ORDER BY scope, conversation")
+            cursor.execute(
+                "SELECT scope, conversation FROM conversations ORDER BY scope, conversation"
+            )
             found: list[tuple[str, str]] = cursor.fetchall()
         return found
 
@@ -151,12 +160,14 @@ def _revised(
     messages: list[Message], revisions: list[tuple[str, MessageStatus, str | bytes, int]]
 ) -> list[Message]:
     """The messages by their newest revisions, without the deleted ones."""
-    newest = {message_id: rest for message_id, *rest in revisions}  # the last one stands
+    newest = {revision[0]: revision for revision in revisions}  # the last one stands
     revised: list[Message] = []
     for message in messages:
-        status, text, deleted = newest.get(message.id, (message.status, message.text, 0))
-        if not deleted:
-            revised.append(message._replace(status=status, text=_text(text)))
+        revision = newest.get(message.id)
+        if revision is None:
+            revised.append(message)
+        elif not revision[3]:
+            revised.append(message._replace(status=revision[1], text=_text(revision[2])))
     return revised
 
 
@@ -217,7 +228,9 @@ def _insert(cursor: sqlite3.Cursor, key: int, message_key: int, message: NewMess
             ),
         )
     except sqlite3.IntegrityError as error:
-        cursor.execute("SELECT key FROM messages WHERE conversation = ? AND id = ?", (key, message.id))
+        cursor.execute(
+            "SELECT key FROM messages WHERE conversation = ? AND id = ?", (key, message.id)
+        )
         row = cursor.fetchone()
         if row is None:
             raise IntegrityError(error) from error

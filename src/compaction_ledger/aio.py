@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from compaction_ledger.domain.assembly import Assembly
 from compaction_ledger.domain.read_models import SummaryRow
@@ -51,7 +51,7 @@ class AsyncLedger:
         """As :meth:`Ledger.close`."""
         await in_thread(self.ledger.close)
 
-    async def __aenter__(self) -> AsyncLedger:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:

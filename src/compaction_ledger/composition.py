@@ -55,7 +55,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An open ledger, put together. ``transcripts`` is the embedded store, whatever the context reads from."""
+    """An open ledger. ``transcripts`` is the embedded store, whatever the context reads from."""
 
     context: Context
     transcripts: TranscriptStore
@@ -84,12 +84,22 @@ def open_sqlite(
 
 
 def open_memory(
-    *, policy: WindowPolicy, registry: PromptRegistry, settings: Settings, clock: Clock = system_clock
+    *,
+    policy: WindowPolicy,
+    registry: PromptRegistry,
+    settings: Settings,
+    clock: Clock = system_clock,
 ) -> Parts:
     """A ledger in memory, for users' own tests."""
     log = LedgerLog(SealedMemoryRecorder(clock))
     return _parts(
-        log, MemoryTranscripts(), MemoryReadModels(registry), policy, registry, settings, lambda: None
+        log,
+        MemoryTranscripts(),
+        MemoryReadModels(registry),
+        policy,
+        registry,
+        settings,
+        lambda: None,
     )
 
 
@@ -99,7 +109,12 @@ def past_read_models(registry: PromptRegistry, stop: int) -> MemoryReadModels:
 
 
 def compactor(
-    parts: Parts, summarizer: Summarizer, settings: Settings, *, stop: Stop, holder: str | None = None
+    parts: Parts,
+    summarizer: Summarizer,
+    settings: Settings,
+    *,
+    stop: Stop,
+    holder: str | None = None,
 ) -> Compactor:
     """A compactor over an open ledger."""
     return Compactor(

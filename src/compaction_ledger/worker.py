@@ -59,7 +59,9 @@ class SignalStop:
                 self.signal_number = number
             self.request()
 
-        before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:
@@ -89,7 +91,9 @@ def run_worker(
             return WorkerRun(tuple(reports), stopped=True)
         on_range = on_conversation(scope, conversation) if on_conversation else None
         try:
-            reports.append(compactor.compact(scope, conversation, upgrade=upgrade, on_range=on_range))
+            reports.append(
+                compactor.compact(scope, conversation, upgrade=upgrade, on_range=on_range)
+            )
         except Stopped:
             return WorkerRun(tuple(reports), stopped=True)
     return WorkerRun(tuple(reports), stopped=compactor.stop.requested)

@@ -10,14 +10,25 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import stock
 import workload
+from eventsourcing.application import Application
 from timing import median, ratio, side_by_side
 
-from compaction_ledger import Answer, FinishFacts, Job, Ledger, ModelIdentity, PromptVersion, WindowPolicy
+from compaction_ledger import (
+    Answer,
+    FinishFacts,
+    Job,
+    Ledger,
+    ModelIdentity,
+    PromptVersion,
+    WindowPolicy,
+)
 from compaction_ledger.composition import Parts, open_sqlite, system_clock
 from compaction_ledger.domain.commands import ClaimRange, FinishAttempt, StartAttempt
 from compaction_ledger.domain.log import RangeKey
@@ -28,6 +39,8 @@ from compaction_ledger.usecases.range_session import RangeSession
 Figures = dict[str, float]
 BUDGET = 1 << 40
 LEASE = 300_000_000
+MODEL = ModelIdentity.of("bench", "model")
+PROMPT = PromptVersion("conversation-compaction", 3)
 
 
 # --- read path --------------------------------------------------------------------------------------
@@ -38,7 +51,9 @@ def read_path(folder: Path, pairs: int, rounds: int) -> dict[str, list[float]]:
     with workload.summarized_ledger(folder / f"read-{pairs}.db", pairs) as ledger:
         texts = [
             (message.role, message.text)
-            for message in ledger.transcripts.conversation("default", workload.CONVERSATION).messages
+            for message in ledger.transcripts.conversation(
+                "default", workload.CONVERSATION
+            ).messages
         ]
         # The same budget for both: what our full candidate needs, at the peers' four characters a token.
         budget = ledger.assemble(workload.CONVERSATION, budget=BUDGET).manifest.bytes_used
@@ -54,14 +69,14 @@ def read_path(folder: Path, pairs: int, rounds: int) -> dict[str, list[float]]:
         )
 
 
-def _hash_and_encode(texts: list[tuple[str, str]]) -> str:
+def _hash_and_encode(texts: Sequence[tuple[str, str]]) -> str:
     """The floor: one JSON encoding of the conversation, by the standard library, and SHA-256 of it."""
     messages = [{"role": role, "content": text} for role, text in texts]
     data = json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return hashlib.sha256(data).hexdigest()
 
 
-def _session(path: Path, texts: list[tuple[str, str]]) -> Callable[[], object]:
+def _session(path: Path, texts: Sequence[tuple[str, str]]) -> Callable[[], object]:
     """A stored session of ``openai-agents``: what reads all its items."""
     import asyncio  # noqa: PLC0415 - only where the peers are measured
 
@@ -69,15 +84,15 @@ def _session(path: Path, texts: list[tuple[str, str]]) -> Callable[[], object]:
 
     session = SQLiteSession("bench", path)
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(session.add_items([{"role": r, "content": t} for r, t in texts]))  # type: ignore[misc,list-item]
+    loop.run_until_complete(session.add_items([{"role": r, "content": t} for r, t in texts]))  # type: ignore[misc]
     return lambda: loop.run_until_complete(session.get_items())
 
 
-def _trimmed(read: Callable[[], object], max_tokens: int) -> Callable[[], object]:
+def _trimmed(read: Callable[[], Any], max_tokens: int) -> Callable[[], object]:
     """What one would run instead, without any check: read the session and trim it."""
     from langchain_core.messages import trim_messages  # noqa: PLC0415
 
-    return lambda: trim_messages(read(), max_tokens=max_tokens, token_counter="approximate")  # type: ignore[arg-type]
+    return lambda: trim_messages(read(), max_tokens=max_tokens, token_counter="approximate")
 
 
 # --- lifecycle --------------------------------------------------------------------------------------
@@ -86,7 +101,10 @@ def _trimmed(read: Callable[[], object], max_tokens: int) -> Callable[[], object
 def lifecycle(folder: Path, times: int, rounds: int) -> dict[str, list[float]]:
     """Seconds of ``times`` lifecycles: claim, start, complete, sealed; and of three stock saves each."""
     parts = open_sqlite(
-        folder / f"lifecycle-{times}.db", policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings()
+        folder / f"lifecycle-{times}.db",
+        policy=WindowPolicy(),
+        registry=DEFAULT_REGISTRY,
+        settings=Settings(),
     )
     application = stock.stock_application(folder / f"stock-{times}.db")
     text = "The fund closed at 59.46 EUR; the ongoing charges are 0.45 per cent. " * 20
@@ -103,35 +121,39 @@ def lifecycle(folder: Path, times: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _our_lifecycles(parts: Parts, conversation: str, times: int, text: str) -> None:
-    log = parts.context.log
-    model = ModelIdentity.of("bench", "model")
-    prompt = PromptVersion("conversation-compaction", 3)
     for n in range(times):
-        first = n * 10
-        messages = tuple(f"{side}-{first + pair:06d}" for pair in range(10) for side in ("user", "assistant"))
-        job = Job("default", conversation, first, first + 9, messages, "0" * 64, model, prompt)
-        claim, attempt = uuid.uuid4().hex, uuid.uuid4().hex
-        session = RangeSession(log, RangeKey("default", conversation, first))
-        session.execute(lambda now, j=job, c=claim: ClaimRange(c, "worker", j, WindowPolicy(), now, LEASE))  # type: ignore[misc]
-        session.execute(lambda now, c=claim, a=attempt: StartAttempt(c, a, now, LEASE))  # type: ignore[misc]
-        answer = Answer(text, FinishFacts(("stop",)))
-        session.execute(lambda now, c=claim, a=attempt: FinishAttempt(c, a, answer, now))  # type: ignore[misc]
+        _one_lifecycle(parts, conversation, n * 10, Answer(text, FinishFacts(("stop",))))
 
 
-def _stock_lifecycles(application: object, times: int, text: str, *, load: bool) -> None:
-    app = application
+def _one_lifecycle(parts: Parts, conversation: str, first: int, answer: Answer) -> None:
+    messages = tuple(
+        f"{side}-{first + pair:06d}" for pair in range(10) for side in ("user", "assistant")
+    )
+    job = Job("default", conversation, first, first + 9, messages, "0" * 64, MODEL, PROMPT)
+    claim, attempt = uuid.uuid4().hex, uuid.uuid4().hex
+    session = RangeSession(parts.context.log, RangeKey("default", conversation, first))
+    session.execute(lambda now: ClaimRange(claim, "worker", job, WindowPolicy(), now, LEASE))
+    session.execute(lambda now: StartAttempt(claim, attempt, now, LEASE))
+    session.execute(lambda now: FinishAttempt(claim, attempt, answer, now))
+
+
+def _stock_lifecycles(application: Application[UUID], times: int, text: str, *, load: bool) -> None:
     for n in range(times):
-        messages = [f"{side}-{n * 10 + pair:06d}" for pair in range(10) for side in ("user", "assistant")]
+        messages = [
+            f"{side}-{n * 10 + pair:06d}" for pair in range(10) for side in ("user", "assistant")
+        ]
         now = system_clock()
-        claimed = stock.StockRange(uuid.uuid4().hex, "worker", "0" * 64, messages, "0" * 64, now + LEASE)
-        app.save(claimed)  # type: ignore[attr-defined]
-        started = app.repository.get(claimed.id) if load else claimed  # type: ignore[attr-defined]
+        claimed = stock.StockRange(
+            uuid.uuid4().hex, "worker", "0" * 64, messages, "0" * 64, now + LEASE
+        )
+        application.save(claimed)
+        started: stock.StockRange = application.repository.get(claimed.id) if load else claimed
         attempt = uuid.uuid4().hex
         started.start(attempt, 1, now + LEASE)
-        app.save(started)  # type: ignore[attr-defined]
-        completed = app.repository.get(claimed.id) if load else started  # type: ignore[attr-defined]
+        application.save(started)
+        completed: stock.StockRange = application.repository.get(claimed.id) if load else started
         completed.complete(attempt, "0" * 64, text)
-        app.save(completed)  # type: ignore[attr-defined]
+        application.save(completed)
 
 
 # --- rebuild and verify -----------------------------------------------------------------------------
@@ -204,6 +226,8 @@ _MEMORY = """
 import resource, sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 import workload
 from compaction_ledger import Ledger
 with Ledger.open(Path({path!r})) as ledger:
@@ -225,7 +249,9 @@ def memory(path: Path) -> Figures:
     peaks: Figures = {}
     for name, work in _WORKS.items():
         code = _MEMORY.format(here=here, path=str(path), work=work)
-        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
         peaks[name] = float(done.stdout)
     return peaks
 

@@ -49,7 +49,10 @@ def main() -> int:
 def measure(folder: Path, rounds: int) -> dict[str, float]:
     """All figures, at 1,000 pairs and at ten times that."""
     few = max(5, rounds // 3)
-    small, large = measures.read_path(folder, 1_000, rounds), measures.read_path(folder, 10_000, few)
+    small, large = (
+        measures.read_path(folder, 1_000, rounds),
+        measures.read_path(folder, 10_000, few),
+    )
     figures = {
         "read_path_over_floor": ratio(small, "ours", "floor"),
         "read_path_over_peers": ratio(small, "ours", "peers"),
@@ -95,7 +98,10 @@ def growth(small: list[float], large: list[float]) -> float:
 
 def show(figures: dict[str, float]) -> None:
     """The table, with what was aimed for."""
-    print(f"{platform.machine()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, ", end="")
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, ",
+        end="",
+    )
     print(f"{datetime.now(UTC):%Y-%m-%d}")
     for name in sorted(figures, key=lambda name: (name not in MARKS, name)):
         mark = ""

@@ -13,7 +13,13 @@ class StockRange(Aggregate):
     """An aggregate with the fields of a claim, an attempt and a completion."""
 
     def __init__(
-        self, claim_id: str, holder: str, identity: str, messages: list[str], source_hash: str, expires_at: int
+        self,
+        claim_id: str,
+        holder: str,
+        identity: str,
+        messages: list[str],
+        source_hash: str,
+        expires_at: int,
     ) -> None:
         self.claim_id = claim_id
         self.holder = holder

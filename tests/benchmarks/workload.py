@@ -16,16 +16,18 @@ from compaction_ledger import (
 
 CONVERSATION = "bench"
 _QUESTION = (
-    "Question {n}: the NAV of fund {fund} was {nav} EUR on 2026-{month:02d}-{day:02d}; its ongoing charges are "
-    "{fee} per cent. Please compare it with the share class we looked at before, keep the investment horizon "
-    "of seven years in mind, and tell me which documents you used. "
+    "Question {n}: the NAV of fund {fund} was {nav} EUR on 2026-{month:02d}-{day:02d}; its ongoing "
+    "charges are {fee} per cent. Please compare it with the share class we looked at before, keep the "
+    "investment horizon of seven years in mind, and tell me which documents you used. "
 )
 _REPLY = (
-    "Reply {n}: fund {fund} closed at {nav} EUR on 2026-{month:02d}-{day:02d}. The ongoing charges of {fee} per cent "
-    "are those of the key information document; the entry charge is not included. Over seven years the "
-    "difference of the two share classes is the charge, compounded. "
+    "Reply {n}: fund {fund} closed at {nav} EUR on 2026-{month:02d}-{day:02d}. The ongoing charges "
+    "of {fee} per cent are those of the key information document; the entry charge is not included. "
+    "Over seven years the difference of the two share classes is the charge, compounded. "
 )
-_CHINESE = "问题 {n}：基金 {fund} 的净值为 {nav} 欧元，日期 2026-{month:02d}-{day:02d}，费用 {fee}%。请与之前的份额比较。"
+_CHINESE = (
+    "问题 {n}：基金 {fund} 的净值为 {nav} 欧元，日期 2026-{month:02d}-{day:02d}，费用 {fee}%。"
+)
 
 
 class FirstSentences:
@@ -56,7 +58,9 @@ def lines(pairs: int) -> tuple[list[NewMessage], list[NewRun]]:
         run = f"run-{n:06d}"
         runs.append(NewRun(run))
         messages.append(NewMessage(f"user-{n:06d}", run, "user", question.format(**values) * 2))
-        messages.append(NewMessage(f"assistant-{n:06d}", run, "assistant", _REPLY.format(**values) * 3))
+        messages.append(
+            NewMessage(f"assistant-{n:06d}", run, "assistant", _REPLY.format(**values) * 3)
+        )
     return messages, runs
 
 

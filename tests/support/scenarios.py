@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pytest
@@ -119,7 +119,7 @@ def lines_of(pairs: Iterable[Pair]) -> list[Message]:
 def with_text(pair: Pair, side: Literal["user", "assistant"], text: str) -> Pair:
     """``pair`` with another text on one side."""
     changed = (pair.user if side == "user" else pair.assistant)._replace(text=text)
-    return pair._replace(user=changed) if side == "user" else pair._replace(assistant=changed)
+    return replace(pair, user=changed) if side == "user" else replace(pair, assistant=changed)
 
 
 # --- jobs -----------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
-"""Assemble the next request: read the conversation and its stored summaries, and believe neither unchecked."""
+"""Assemble the next request from the conversation and its stored summaries, believing neither unchecked."""
 
 from __future__ import annotations
-
-
 
 from compaction_ledger.domain.assembly import Assembly, Candidate, Options, assemble
 from compaction_ledger.domain.eligibility import eligible
@@ -58,6 +56,8 @@ def _candidate(row: SummaryRow, entry: Recorded | None) -> Candidate:
 
 def summary_text(context: Context, row: SummaryRow) -> str | None:
     """The text of a finished summary, from the sealed log; ``None`` if it is damaged or not finished."""
-    return _candidate(row, context.log.at([row.index]).get(row.index)).text if row.index is not None else None
-
-
+    return (
+        _candidate(row, context.log.at([row.index]).get(row.index)).text
+        if row.index is not None
+        else None
+    )

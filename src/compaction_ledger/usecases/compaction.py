@@ -118,7 +118,9 @@ class Compactor:
         :class:`Stopped` goes on after the claim is released and the attempt recorded.
         """
         self.context.read_models.catch_up(self.context.log)
-        plan = plan_conversation(self.context, scope, conversation, self.summarizer.model, upgrade=upgrade)
+        plan = plan_conversation(
+            self.context, scope, conversation, self.summarizer.model, upgrade=upgrade
+        )
         source = _Source(self.context, plan)
         outcomes: list[RangeOutcome] = []
         due = plan.due
@@ -248,7 +250,9 @@ class _Claim:
         except Exception as error:
             logger.exception("the summarizer %s raised", compactor.summarizer.model)
             return Answer(fault="provider_error", detail=type(error).__name__)
-        except BaseException:  # a stop: the attempt is recorded and the claim given back before it goes on
+        except (
+            BaseException
+        ):  # a stop: the attempt is recorded and the claim given back before it goes on
             with suppress(Refused):
                 self._finish(attempt_id, Answer(fault="cancelled", detail="interrupted"))
                 if self._is_open:
@@ -261,7 +265,9 @@ class _Claim:
         outcome = self._session.execute(
             lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
         )
-        self._failures += [fact.failure for fact in outcome.facts if isinstance(fact, AttemptFailed)]
+        self._failures += [
+            fact.failure for fact in outcome.facts if isinstance(fact, AttemptFailed)
+        ]
         return list(zip(outcome.indices, outcome.facts, strict=True))
 
     def _tell_gate(self, answer: Answer) -> int | None:
@@ -298,4 +304,3 @@ class _Claim:
         self, result: RangeResult, *, index: int | None = None, detail: str | None = None
     ) -> RangeOutcome:
         return RangeOutcome(self._planned.window, result, tuple(self._failures), index, detail)
-

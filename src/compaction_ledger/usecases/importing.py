@@ -36,11 +36,18 @@ def import_summary(context: Context, job: Job, text: str, origin: str) -> Import
     outcome = session.execute(lambda _now: ImportSummary(uuid.uuid4().hex, job, text, origin))
     context.read_models.catch_up(context.log)
     index = outcome.indices[-1] if outcome.indices else None
-    return ImportedSummary(job.identity, index, outcome.already, context.registry.verdict(job.prompt))
+    return ImportedSummary(
+        job.identity, index, outcome.already, context.registry.verdict(job.prompt)
+    )
 
 
 def job_of_present_source(
-    context: Context, scope: str, conversation: str, from_pair: int, model: ModelIdentity, prompt: PromptVersion
+    context: Context,
+    scope: str,
+    conversation: str,
+    from_pair: int,
+    model: ModelIdentity,
+    prompt: PromptVersion,
 ) -> Job:
     """The job of a range as the conversation is now, for a store that kept no binding of its own."""
     pairs = eligible(context.transcripts.conversation(scope, conversation)).pairs

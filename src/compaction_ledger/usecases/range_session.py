@@ -1,4 +1,4 @@
-"""One worker's dealings with one range: decide on the state it knows, append, decide again if beaten to it."""
+"""One worker's dealings with one range: decide, append, and decide again when beaten to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command led to: the facts it appended and their indices. ``already`` if it was done before (A2)."""
+    """The facts that a command appended, and their indices. ``already`` if it was done before (A2)."""
 
     facts: Sequence[RangeFact]
     indices: Sequence[int]
@@ -63,4 +63,6 @@ class RangeSession:
             if decision.refusal is not None:
                 raise decision.refusal
             return Outcome(decision.facts, indices, decision.already)
-        raise LedgerBusy(f"range {self._key.from_pair} was changed by others {MAX_TRIES} times in a row")
+        raise LedgerBusy(
+            f"range {self._key.from_pair} was changed by others {MAX_TRIES} times in a row"
+        )

@@ -67,7 +67,11 @@ class Store(Transcripts, Protocol):
     """A transcript store that can be appended to."""
 
     def append(
-        self, scope: str, conversation: str, messages: Iterable[NewMessage], runs: Iterable[NewRun] = ()
+        self,
+        scope: str,
+        conversation: str,
+        messages: Iterable[NewMessage],
+        runs: Iterable[NewRun] = (),
     ) -> None: ...
 
 

@@ -107,8 +107,8 @@ def swap(pairs: list[Pair]) -> list[Pair]:
     """The messages of pairs 3 and 4 change places, indices and runs stay."""
     third, fourth = pairs[3], pairs[4]
     changed = list(pairs)
-    changed[3] = third._replace(user=fourth.user, assistant=fourth.assistant)
-    changed[4] = fourth._replace(user=third.user, assistant=third.assistant)
+    changed[3] = replace(third, user=fourth.user, assistant=fourth.assistant)
+    changed[4] = replace(fourth, user=third.user, assistant=third.assistant)
     return changed
 
 
@@ -123,14 +123,14 @@ CHANGES: dict[str, Callable[[list[Pair]], list[Pair]]] = {
     "white space at the end": at(3, lambda p: with_text(p, "user", p.user.text + " ")),
     "one character for another": at(3, lambda p: with_text(p, "user", p.user.text[:-1] + "!")),
     "upper case": at(5, lambda p: with_text(p, "assistant", p.assistant.text.upper())),
-    "a user message's id": at(2, lambda p: p._replace(user=p.user._replace(id="u2'"))),
+    "a user message's id": at(2, lambda p: replace(p, user=p.user._replace(id="u2'"))),
     "an assistant message's id": at(
-        2, lambda p: p._replace(assistant=p.assistant._replace(id="a2'"))
+        2, lambda p: replace(p, assistant=p.assistant._replace(id="a2'"))
     ),
-    "a run": at(7, lambda p: p._replace(run="run-7b")),
-    "the sides of a pair": at(4, lambda p: p._replace(user=p.assistant, assistant=p.user)),
+    "a run": at(7, lambda p: replace(p, run="run-7b")),
+    "the sides of a pair": at(4, lambda p: replace(p, user=p.assistant, assistant=p.user)),
     "the order": swap,
-    "the range": lambda pairs: [pair._replace(index=pair.index + 10) for pair in pairs],
+    "the range": lambda pairs: [replace(pair, index=pair.index + 10) for pair in pairs],
 }
 
 

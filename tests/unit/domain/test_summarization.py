@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_b4_a_reply_is_made_from_a_pair_alone(source: Any) -> None:
 def test_b4_a_pair_with_a_users_message_in_the_answers_place_gives_no_reply() -> None:
     pair = make_pair(0)
     with pytest.raises(TypeError):
-        AssistantReply(pair._replace(assistant=pair.user))
+        AssistantReply(replace(pair, assistant=pair.user))
     looks_like_one: Any = SimpleNamespace(assistant=pair.assistant)
     with pytest.raises(TypeError):
         AssistantReply(looks_like_one)
