@@ -56,7 +56,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        tell(as_json, "usage", error.format_message())
+        tell(as_json, "usage", _with_help(error))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         tell(as_json, "interrupted", "interrupted")
@@ -79,6 +79,13 @@ def tell(as_json: bool, code: str, message: str, place: str | None = None) -> No
     if as_json:
         document = {"error": {"code": code, "message": message, "place": place}}
         sys.stdout.write(json.dumps(document) + "\n")
+
+
+def _with_help(error: typer.TyperException) -> str:
+    """What is wrong with the words, and where to read what is right."""
+    ctx = getattr(error, "ctx", None)
+    command = ctx.command_path if isinstance(ctx, typer.Context) else PROGRAM
+    return f"{error.format_message().removesuffix('.')} (see {command} --help)"
 
 
 def _message(error: LedgerError) -> str:

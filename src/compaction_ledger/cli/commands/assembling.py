@@ -75,7 +75,7 @@ def assemble(
         raise typer.BadParameter("goes with --record", ctx, param_hint="--run")
     call = Call.of(ctx, ledger, scope, json=json)
     if body and call.json:
-        raise typer.BadParameter("give either --body or --json", ctx)
+        raise typer.BadParameter("give either --body or --json", ctx, param_hint="--body")
     with call.open() if record else call.open_to_read() as opened:
         made = opened.assemble(
             conversation,

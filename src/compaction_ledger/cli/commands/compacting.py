@@ -61,7 +61,9 @@ def compact(
     from compaction_ledger.worker import SignalStop
 
     if everything == (conversation is not None):
-        raise typer.BadParameter("give either a CONVERSATION or --all", ctx)
+        raise typer.BadParameter(
+            "give either a CONVERSATION or --all", ctx, param_hint="CONVERSATION"
+        )
     call = Call.of(ctx, ledger, scope, json=json)
     choice = ModelChoice(model, base_url, api_key_env, max_tokens, timeout)
     stop, gathered = SignalStop(), Gathered()

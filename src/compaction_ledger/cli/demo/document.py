@@ -24,6 +24,7 @@ class DemoRequest(Document):
 
     manifest: ManifestDocument
     delivery: Count
+    """Its place in the log."""
 
 
 class DemoCaseA(Document):
@@ -31,18 +32,29 @@ class DemoCaseA(Document):
 
     compaction: CompactDocument
     events: list[EventRecord]
+    """What was recorded."""
+
     manifest: ManifestDocument
+    """The next request, of originals."""
 
 
 class DemoCaseB(Document):
     """A message changes after its range was summarized."""
 
     message: str
+    """The id of the message that was edited."""
+
     text_before: str
     text_after: str
     request: DemoRequest
+    """The next request, and its delivery."""
+
     target: PlannedTarget
+    """The range as it is due again."""
+
     range: ShowDocument
+    """Both summaries."""
+
     events: list[EventRecord] = Field(description="What was recorded when the range was due again.")
 
 
@@ -57,26 +69,48 @@ class DemoTampering(Document):
     """A copy of the file was changed behind the ledger's back."""
 
     index: Count
+    """The event whose payload was changed."""
+
     byte_before: str
     byte_after: str
     verified: VerifyDocument
+    """The file itself."""
+
     verified_copy: VerifyDocument
+    """The changed copy."""
 
 
 class DemoDocument(Document):
     """`compaction-ledger demo`. ``ledger`` is the file that was kept, if one was."""
 
     ok: bool
+    """Whether every claim holds."""
+
     ledger: str | None
+    """The file that was kept, if one was."""
+
     imported: ImportDocument
+    """Step 1."""
+
     plan: PlanDocument
+    """Steps 1 and 2."""
+
     compaction: CompactDocument
+    """Step 3."""
+
     events: list[EventRecord]
+    """Step 3: what was recorded."""
+
     ranges: list[ShowDocument]
+    """Step 4."""
+
     originals_bytes: Count = Field(description="What the originals alone would take.")
     request: DemoRequest
+    """Step 5."""
+
     case_a: DemoCaseA
     case_b: DemoCaseB
     case_c: DemoCaseC
     tampering: DemoTampering
     claims: list[Claim]
+    """Everything that was claimed."""

@@ -31,6 +31,7 @@ class Model(Document):
     provider: str
     name: str
     settings: dict[str, str]
+    """Those that change output, as text."""
 
     @classmethod
     def of(cls, model: ModelIdentity) -> Model:
@@ -44,9 +45,16 @@ class LineLeftOut(Document):
     """A line of the conversation that makes no pair, and why (E2)."""
 
     position: Count
+    """Its place in the conversation, from 0."""
+
     message: str
+    """The message's id."""
+
     run: str
+    """The run that it names."""
+
     reason: str
+    """A code of rule E2; `plan -v` says what each means."""
 
     @classmethod
     def of(cls, line: LeftOut) -> LineLeftOut:

@@ -22,9 +22,16 @@ class RangeCompacted(Document):
     from_pair: Count
     to_pair: Count
     result: RangeResult
+    """What became of it."""
+
     failures: list[str]
+    """A code of C4 for each attempt that failed."""
+
     index: Count | None
+    """Where the completion stands in the log."""
+
     detail: str | None
+    """More on a refusal."""
 
     @classmethod
     def of(cls, outcome: RangeOutcome) -> RangeCompacted:
@@ -44,6 +51,7 @@ class RangeLeft(Document):
     from_pair: Count
     to_pair: Count
     status: Literal["running", "waiting", "exhausted"]
+    """Why nothing was tried on it."""
 
 
 class ConversationCompacted(Document):
@@ -52,9 +60,16 @@ class ConversationCompacted(Document):
     scope: str
     conversation: str
     due: Count
+    """How many ranges were due at the start."""
+
     completed: Count
+    """How many summaries were made."""
+
     ranges: list[RangeCompacted]
+    """The due ranges that were come to, in order."""
+
     left: list[RangeLeft]
+    """Ranges without a summary that were not due."""
 
     @property
     def is_finding(self) -> bool:
@@ -69,9 +84,17 @@ class CompactDocument(Document):
     model: Model
     prompt: str
     due: Count
+    """Over all conversations."""
+
     completed: Count
+    """Over all conversations."""
+
     stopped: bool
+    """Whether it was asked to stop before its end."""
+
     signal: Annotated[str, Field(pattern="^SIG")] | None
+    """The name of the signal that asked, such as `SIGTERM`."""
+
     conversations: list[ConversationCompacted]
 
     @classmethod
@@ -109,11 +132,22 @@ class ImportSummaryDocument(Document):
     from_pair: Count
     to_pair: Count
     identity: Hash
+    """Of the job (I1)."""
+
     source_hash: Hash
+    """What the summary is bound to (B1)."""
+
     index: Count | None
+    """Where it stands in the log; `null` if it was there already."""
+
     already: bool
+    """Whether exactly this summary was there before."""
+
     projected: bool
+    """Whether it may be used while its source is unchanged (V2)."""
+
     verdict: Verdict
+    """What the registry says of its prompt version (V1)."""
 
     @classmethod
     def of(

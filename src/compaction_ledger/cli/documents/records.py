@@ -34,10 +34,20 @@ class RangeRecord(Document):
     from_pair: Count
     to_pair: Count
     status: RangeStatus
+    """By the latest source that the log knows."""
+
     source_hash: Hash
+    """Of that source."""
+
     identity: Hash
+    """Of the job that decided the status."""
+
     retry_at: Time | None
+    """When a second attempt may follow (D3)."""
+
     updated_index: Count
+    """The event that last changed the row."""
+
     updated_at: Time
 
     @classmethod
@@ -60,7 +70,11 @@ class RangesDocument(Document):
     """`compaction-ledger ranges`. The rows reflect ``position`` of ``size`` events (P5)."""
 
     position: Count
+    """How many events the rows reflect."""
+
     size: Count
+    """How many events the log holds."""
+
     ranges: list[RangeRecord]
 
 
@@ -73,22 +87,47 @@ class SummaryRecord(Document):
     identity: Hash
     status: SummaryStatus
     validity: Verdict
+    """What the registry says of its prompt version (V1)."""
+
     current: bool
+    """Whether its source is the conversation as it is now (B3)."""
+
     source_hash: Hash
+    """What it is bound to (B1)."""
+
     messages: list[str]
+    """The twenty ids of its source: user, assistant, user, …"""
+
     model: Model
     prompt: str
     attempts: Count
+    """How many attempts were started."""
+
     holder: str | None
+    """The worker that holds the open claim."""
+
     expires_at: Time | None
+    """When that claim ends."""
+
     retry_at: Time | None
+    """When a second attempt may follow (D3)."""
+
     failure: str | None
+    """The code of the last failed attempt (C4)."""
+
     index: Count | None
+    """Where its completion stands in the log."""
+
     recorded_at: Time | None
+    """When it was completed."""
+
     origin: str | None
+    """Where an imported one came from."""
+
     input_tokens: Count | None
     output_tokens: Count | None
     text: str | None
+    """`null` where it is not completed, or its text in the log is damaged."""
 
     @classmethod
     def of(
@@ -123,13 +162,25 @@ class AttemptRecord(Document):
     identity: Hash
     number: Literal[1, 2]
     holder: str
+    """The worker."""
+
     outcome: AttemptOutcome
     failure: str | None
+    """The code of C4 that decided."""
+
     also: list[str]
+    """Further codes that applied."""
+
     detail: str | None
+    """A technical word, such as an HTTP status."""
+
     signals: list[str]
+    """The finish signals."""
+
     tool_calls: Count
     output_digest: Hash | None
+    """Of the refused text."""
+
     input_tokens: Count | None
     output_tokens: Count | None
     started_index: Count
@@ -167,29 +218,47 @@ class ShowDocument(Document):
     from_pair: Count
     to_pair: Count
     present_source_hash: Hash | None
+    """Of the range as it is now; `null` if it is not there any more."""
+
     summaries: list[SummaryRecord]
+    """Every identity, finished ones first, in the order of the log."""
+
     attempts: list[AttemptRecord]
+    """Every attempt, in the order of the log."""
 
 
 class EventRecord(Document):
     """One event of the log. ``fact`` has the members of its schema version, as stored."""
 
     index: Count
+    """Its place in the log, from 0, dense."""
+
     recorded_at: Time
     event: str
+    """The stored name."""
+
     schema_version: Count
     stream: str
+    """The id of its stream."""
+
     version: Count
+    """Its place in the stream, from 1."""
+
     scope: str | None
     conversation: str | None
     from_pair: Count | None
+    """Of the range that it is about; `null` for a delivery."""
+
     to_pair: Count | None
     fact: dict[str, Any]
+    """As stored; its members depend on name and schema version."""
 
 
 class LogDocument(Document):
     """`compaction-ledger log`. ``next`` is where to go on, ``null`` at the end."""
 
     size: Count
+    """How many events the log holds."""
+
     next: Count | None = Field(description="The `--from` that follows this page.")
     events: list[EventRecord]

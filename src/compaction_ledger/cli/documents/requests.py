@@ -25,7 +25,10 @@ class Pairs(Document):
     from_pair: Count
     to_pair: Count
     disposition: Disposition
+    """`verbatim`; `summarized`: the user verbatim, the replies summarized; or `left_out`."""
+
     reason: str | None
+    """Why they are left out."""
 
 
 class SummaryUsed(Document):
@@ -35,9 +38,12 @@ class SummaryUsed(Document):
     to_pair: Count
     identity: Hash
     index: Count
+    """Where its completion stands in the log."""
+
     model: Model
     prompt: str
     recorded_at: Time
+    """When it was recorded."""
 
 
 class SummaryRejected(Document):
@@ -47,6 +53,7 @@ class SummaryRejected(Document):
     to_pair: Count
     identity: str
     reason: RejectionReason
+    """Why it was not used."""
 
 
 class ManifestDocument(Document):
@@ -56,14 +63,31 @@ class ManifestDocument(Document):
     conversation: str
     shape: str
     mode: Mode
+    """`full`, or the fallback that was taken (H4, H5)."""
+
     bytes_used: Count
+    """The size of the request in UTF-8."""
+
     bytes_allowed: Count
+    """The budget."""
+
     request_digest: Hash
+    """Of shape and bytes of the request."""
+
     pairs: list[Pairs]
+    """Every pair in one of these groups, in order."""
+
     summaries: list[SummaryUsed]
+    """The summaries that stand in the request."""
+
     rejected: list[SummaryRejected]
+    """Stored summaries that do not, and why."""
+
     lines_left_out: list[LineLeftOut]
+    """The lines that make no pair (E2)."""
+
     replaced: dict[str, Count]
+    """How many lone surrogates were replaced, by message id (E6)."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> ManifestDocument:
@@ -118,18 +142,24 @@ class DeliveryRecorded(Document):
     """Where the log says that the request was sent."""
 
     index: Count
+    """Its place in the log."""
+
     run: str | None
+    """What `--run` named."""
 
 
 class AssembleDocument(Document):
     """`compaction-ledger assemble`. ``request`` is what to send, in the shape asked for."""
 
     manifest: ManifestDocument
+    """What the request holds."""
+
     request: dict[str, Any] = Field(
         description="The request's messages, and `system` where it stands apart."
     )
     file: str | None = Field(description="The file that the request's bytes were written to.")
     delivery: DeliveryRecorded | None
+    """With `--record`: where the log says that it was sent."""
 
     @classmethod
     def of(

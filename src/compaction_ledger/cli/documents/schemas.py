@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel
 
 from compaction_ledger.cli.demo.document import DemoDocument
+from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
 from compaction_ledger.cli.documents.requests import AssembleDocument
@@ -41,12 +47,39 @@ FILES: dict[str, type[BaseModel]] = {"summary-file": SummaryFile}
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schemas by name."""
-    made: dict[str, dict[str, Any]] = {}
-    for mode, models in (("serialization", DOCUMENTS), ("validation", FILES)):
-        for name, model in models.items():
-            schema = model.model_json_schema(
-                mode="serialization" if mode == "serialization" else "validation"
-            )
-            made[name] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return made
+    """The JSON Schemas by name, with the members' docstrings as descriptions."""
+    return {
+        **{name: _schema(model, "serialization") for name, model in DOCUMENTS.items()},
+        **{name: _schema(model, "validation") for name, model in FILES.items()},
+    }
+
+
+def _schema(model: type[BaseModel], mode: Literal["serialization", "validation"]) -> dict[str, Any]:
+    schema = model.model_json_schema(mode=mode)
+    described = {part.__name__: _member_docstrings(part) for part in _parts(Document)}
+    for name, part in ((model.__name__, schema), *schema.get("$defs", {}).items()):
+        for member, text in described.get(name, {}).items():
+            part["properties"][member].setdefault("description", text)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _parts(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for part in base.__subclasses__():
+        yield part
+        yield from _parts(part)
+
+
+def _member_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The string behind each annotated member, read from the source: a command need not know it."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    found: dict[str, str] = {}
+    for member, following in pairwise(cast(ast.ClassDef, definition).body):
+        match member, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = text
+            case _:
+                pass
+    return found

@@ -76,5 +76,6 @@ def read_summary_file(path: Path) -> SummaryFile:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         member = ".".join(map(str, first["loc"]))
         raise MalformedRecord(
-            first["msg"], place=f"{path.name}: {member}" if member else path.name
+            first["msg"].removeprefix("Value error, "),
+            place=f"{path.name}: {member}" if member else path.name,
         ) from error

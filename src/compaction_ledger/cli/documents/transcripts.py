@@ -25,9 +25,16 @@ class RecordLeftOut(Document):
     """A record of the file that became no message, or (``part``) a part of one that did."""
 
     place: str
+    """File and line, or file and path inside the document."""
+
     reason: str
+    """A code of the importer."""
+
     detail: str
+    """What it was, in words."""
+
     part: bool
+    """Whether the rest of the record was imported."""
 
 
 class ImportedConversation(Document):
@@ -36,10 +43,19 @@ class ImportedConversation(Document):
     scope: str
     conversation: str
     title: str | None
+    """As the file has it."""
+
     messages: Count
+    """How many messages were appended."""
+
     runs: Count
+    """How many runs the file names, or the importer derived."""
+
     pairs: Count
+    """How many pairs the conversation now has."""
+
     lines_left_out: dict[str, Count]
+    """How many of its lines are in no pair, by reason."""
 
     @classmethod
     def of(cls, found: TranscribedConversation) -> ImportedConversation:
@@ -58,11 +74,23 @@ class ImportDocument(Document):
     """`compaction-ledger import`."""
 
     source: str
+    """The file's name."""
+
     format: str
+    """The importer that read it."""
+
     records: Count
+    """What the format counts: lines, messages, nodes, events."""
+
     imported: Count
+    """How many of them became messages."""
+
     left_out: list[RecordLeftOut]
+    """Every other record, and parts of imported ones, by name."""
+
     left_out_by_reason: dict[str, Count]
+    """The same, counted."""
+
     conversations: list[ImportedConversation]
 
     @classmethod
@@ -88,9 +116,14 @@ class EligiblePair(Document):
     """A pair that counts (E1)."""
 
     index: Count
+    """The number of the pair, from 0."""
+
     run: str
     user: str
+    """The user message's id."""
+
     assistant: str
+    """The assistant message's id."""
 
 
 class Policy(Document):
@@ -107,10 +140,19 @@ class PlannedTarget(Document):
     from_pair: Count
     to_pair: Count
     status: Literal["due", "done", "running", "waiting", "exhausted"]
+    """What is to be done about it now."""
+
     source_hash: Hash
+    """Of the ten pairs as they are now (B1)."""
+
     identity: Hash
+    """Of the job that would be claimed (I1)."""
+
     stale: Count
+    """How many finished summaries there are of an older source."""
+
     retry_at: Time | None
+    """When a range that waits may be tried again, or a running claim ends."""
 
     @classmethod
     def of(cls, planned: PlannedRange) -> PlannedTarget:
@@ -131,13 +173,28 @@ class PlanDocument(Document):
     scope: str
     conversation: str
     revision: str | None
+    """Changes with every change of the conversation."""
+
     model: Model
+    """The model that would be asked."""
+
     prompt: str
+    """The prompt version of new jobs."""
+
     policy: Policy
+    """The three numbers of W2."""
+
     pairs: list[EligiblePair]
+    """The pairs that count (E1), in order."""
+
     left_out: list[LineLeftOut]
+    """Every other line (E2)."""
+
     left_out_by_reason: dict[str, Count]
+    """The same, counted."""
+
     ranges: list[PlannedTarget]
+    """The targets of the policy (W1), oldest first."""
 
     @classmethod
     def of(

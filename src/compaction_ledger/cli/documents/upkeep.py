@@ -10,7 +10,11 @@ class FindingRecord(Document):
     """Something that is wrong. ``index`` is its place in the log, where it has one."""
 
     code: str
+    """The kind of finding."""
+
     index: int | None
+    """Its place in the log, where it has one."""
+
     message: str
 
 
@@ -18,9 +22,17 @@ class VerifyDocument(Document):
     """`compaction-ledger verify`. ``lag`` counts events that the read models do not reflect yet."""
 
     ok: bool
+    """Whether nothing was found."""
+
     seal_only: bool
+    """Whether the read models were left out."""
+
     events: Count
+    """How many events were looked at."""
+
     lag: Count
+    """How many events the read models do not reflect yet."""
+
     findings: list[FindingRecord]
 
     @classmethod
@@ -41,6 +53,7 @@ class RebuildDocument(Document):
     """`compaction-ledger rebuild`."""
 
     events: Count
+    """How many events the read models reflect now."""
 
 
 class VersionDocument(Document):
@@ -52,15 +65,21 @@ class VersionDocument(Document):
     file_format: Count
     envelope_format: Count
     events: dict[str, Count]
+    """The schema version that is written, by stored name."""
+
     prompt: str
+    """The prompt version of new jobs."""
 
 
 class ErrorRecord(Document):
     """What went wrong. ``place`` is the file, line, option or message that it is about."""
 
     code: str
+    """Stable; see the error codes in cli.md."""
+
     message: str
     place: str | None
+    """The file, line, option or message that it is about."""
 
 
 class ErrorDocument(Document):

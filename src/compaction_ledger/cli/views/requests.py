@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
@@ -17,6 +17,8 @@ from compaction_ledger.cli.documents.requests import (
 )
 from compaction_ledger.cli.plain import plural, size, visible
 from compaction_ledger.cli.screen import facts, table
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MODES = {
     "full": "the whole conversation, with summaries for the replies of older ranges",
@@ -129,14 +131,14 @@ def _show_messages(console: Console, request: dict[str, Any]) -> None:
         console.print(Padding(Text(visible(_text(message))), (0, 0, 0, 2)))
 
 
-def _text(message: Any) -> str:
+def _text(message: Json) -> str:
     """The text of a message in any of the shapes; its JSON where there is more to it."""
     if isinstance(message, str):
         return message
     if isinstance(message, list):
-        parts: list[Any] = message
-        return "\n\n".join(map(_text, parts))
-    for member in ("content", "parts", "text"):
-        if member in message:
-            return _text(message[member])
+        return "\n\n".join(map(_text, message))
+    if isinstance(message, dict):
+        for member in ("content", "parts", "text"):
+            if member in message:
+                return _text(message[member])
     return json.dumps(message, ensure_ascii=False)

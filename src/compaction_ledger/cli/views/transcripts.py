@@ -26,7 +26,7 @@ LEFT_OUT = {
     "run_not_settled": "its run did not end well",
     "streaming": "answer that broke off",
     "failed": "answer that failed",
-    "ambiguous_run": "its run has two answers or two questions",
+    "ambiguous_run": "not one question and one answer",
     "no_user_message": "no user message in its run",
     "no_answer": "no answer in its run",
     "empty_text": "it or its other side is empty",
