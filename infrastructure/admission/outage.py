@@ -9,7 +9,7 @@
         +------------------------------------------- half open
                                                           |
       open <----------------------------------------------+
-               unavailable, inconclusive, or released unused
+               unavailable, or released unused
 
 ``closed``: claims are made. ``open``: none are, until a time. ``half_open``: one probe is out and
 nothing else is let through. Times are microseconds and come from the caller, as does the jitter.
@@ -97,19 +97,13 @@ class OutageGate:
             self._failures = 0
 
     def unavailable(self, now: int, retry_after: float | None = None) -> int:
-        """The provider refused (``provider_unavailable``). Returns when to try again."""
+        """A call brought no answer: refused, timed out, or an error. Returns when to try again."""
         with self._lock:
             self._failures += 1
             delay = retry_delay(self._failures, retry_after, self._random())
             if self._failures >= self._threshold:
                 self._open_until(now + delay)
             return now + delay
-
-    def inconclusive(self, now: int) -> None:
-        """An attempt ended and told nothing of availability (time-out, other error, cancelled)."""
-        with self._lock:
-            if self._state == "half_open":
-                self._open_until(now + retry_delay(self._failures, None, self._random()))
 
     def released_unused(self) -> None:
         """A claim that was let through was not made: the probe goes back, for the next caller."""

@@ -20,11 +20,12 @@ from compaction_ledger.domain.errors import (
     AlreadyCompleted,
     Exhausted,
     InvalidJob,
+    InvalidSetting,
     Refused,
     UnknownConversation,
 )
 from compaction_ledger.domain.events import AttemptFailed, RangeCompleted, RangeFact
-from compaction_ledger.domain.finish import Answer, FailureCode
+from compaction_ledger.domain.finish import Answer, FailureCode, Fault
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.planning import PlannedRange
 from compaction_ledger.domain.ports import Admission, Summarizer
@@ -237,7 +238,9 @@ class _Claim:
                 return self._outcome("completed", index=index)
         if not self._is_open:
             return self._outcome("exhausted")
-        if answer.fault == "provider_unavailable":  # the second attempt waits (D3)
+        if answer.fault == "cancelled":
+            return self._release("stopped", "stopped")
+        if answer.fault is not None:  # no answer came: the second attempt waits (D3)
             return self._release("backing_off", "failed")
         return None
 
@@ -247,17 +250,23 @@ class _Claim:
         try:
             with compactor.stop.interruptible():
                 return compactor.summarizer.summarize(request)
-        except Exception as error:
-            logger.exception("the summarizer %s raised", compactor.summarizer.model)
-            return Answer(fault="provider_error", detail=type(error).__name__)
-        except (
-            BaseException
-        ):  # a stop: the attempt is recorded and the claim given back before it goes on
-            with suppress(Refused):
-                self._finish(attempt_id, Answer(fault="cancelled", detail="interrupted"))
-                if self._is_open:
-                    self._release("stopped", "stopped")
+        except InvalidSetting as error:  # the caller's mistake: recorded, and theirs to see
+            self._abandon(attempt_id, "provider_error", type(error).__name__)
             raise
+        except Exception as error:
+            logger.warning("%s raised %s", compactor.summarizer.model, type(error).__name__)
+            logger.debug("the summarizer raised", exc_info=True)
+            return Answer(fault="provider_error", detail=type(error).__name__)
+        except BaseException:  # a stop
+            self._abandon(attempt_id, "cancelled", "interrupted")
+            raise
+
+    def _abandon(self, attempt_id: str, fault: Fault, detail: str) -> None:
+        """Record an attempt that is given up, and give the claim back."""
+        with suppress(Refused):
+            self._finish(attempt_id, Answer(fault=fault, detail=detail))
+            if self._is_open:
+                self._release("stopped", "stopped")
 
     def _finish(self, attempt_id: str, answer: Answer) -> list[tuple[int, RangeFact]]:
         """Record how the attempt ended; the facts and their indices."""
@@ -273,12 +282,12 @@ class _Claim:
     def _tell_gate(self, answer: Answer) -> int | None:
         """Tell the gate whether the provider is there; when a second attempt may follow (D3)."""
         gate = self._compactor.gate
-        if answer.fault == "provider_unavailable":
-            return gate.unavailable(self._compactor.context.log.now(), answer.retry_after)
         if answer.fault is None:
             gate.succeeded()
-        else:
+        elif answer.fault == "cancelled":
             gate.released_unused()
+        else:
+            return gate.unavailable(self._compactor.context.log.now(), answer.retry_after)
         return None
 
     def _claim(self, now: int) -> ClaimRange:

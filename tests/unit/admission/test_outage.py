@@ -91,16 +91,6 @@ def test_given_a_probe_that_is_refused_when_claiming_then_the_wait_is_longer() -
     assert opened.may_claim(again)
 
 
-def test_given_a_probe_that_tells_nothing_when_claiming_then_it_waits_again() -> None:
-    opened, retry_at = broken()
-    opened.may_claim(retry_at)
-
-    opened.inconclusive(retry_at)
-
-    assert not opened.may_claim(retry_at)
-    assert opened.may_claim(2 * retry_at)
-
-
 def test_given_a_probe_that_was_not_used_when_claiming_then_the_next_caller_has_it() -> None:
     opened, retry_at = broken()
     opened.may_claim(retry_at)
@@ -111,10 +101,9 @@ def test_given_a_probe_that_was_not_used_when_claiming_then_the_next_caller_has_
     assert not opened.may_claim(retry_at)
 
 
-def test_given_a_closed_gate_when_told_of_other_ends_then_it_stays_closed() -> None:
+def test_given_a_closed_gate_when_a_claim_is_not_used_then_it_stays_closed() -> None:
     closed = gate()
     closed.unavailable(0)
-    closed.inconclusive(0)
     closed.released_unused()
 
     assert closed.state == "closed"
