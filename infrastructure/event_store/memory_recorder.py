@@ -78,6 +78,11 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return self._subjects.get((scope, conversation))
 
+    def subjects(self) -> dict[str, tuple[str, str]]:
+        """Every reference, and the scope and conversation that it stands for."""
+        with self._database_lock:
+            return {reference: named for named, reference in self._subjects.items()}
+
     def _row(self, index: int) -> Row:
         event = self._stored_events[index]
         stream = stream_hex(event.originator_id)

@@ -19,6 +19,7 @@ from compaction_ledger.infrastructure.event_store.envelope import (
 NO_KEY = ""
 
 _STORED_NAME = re.compile(r"([A-Za-z0-9_.-]{1,64})@(0|[1-9][0-9]{0,5})")
+_TYPES = (str, int, str, bytes, bytes, bytes)
 _NUMBERS = range(10**16)  # what an envelope can hold as a time or a version
 
 
@@ -59,24 +60,29 @@ def sealed_time(
     index: int, stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes
 ) -> int:
     """The recorded time of an event whose seal holds. Raises :class:`DamagedLog` naming what does not."""
-    fields = parse_fields(envelope)
-    if (
-        fields is None
-        or sha256(LEAF_PREFIX + envelope).digest() != leaf
-        or sha256(state).hexdigest() != fields[3]
-        or stream != fields[7]
-        or version != int(fields[9])
-        or topic != f"{fields[0]}@{fields[6]}"
-    ):
-        wrong = difference(stream, version, topic, state, envelope, leaf)
-        raise DamagedLog(wrong or "the seal does not hold", index=index)
-    return int(fields[5])
+    try:
+        fields = parse_fields(envelope)
+        if (
+            fields is not None
+            and sha256(LEAF_PREFIX + envelope).digest() == leaf
+            and sha256(state).hexdigest() == fields[3]
+            and stream == fields[7]
+            and version == int(fields[9])
+            and topic == f"{fields[0]}@{fields[6]}"
+        ):
+            return int(fields[5])
+    except (AttributeError, TypeError):  # a column of another type
+        pass
+    wrong = difference(stream, version, topic, state, envelope, leaf)
+    raise DamagedLog(wrong or "the seal does not hold", index=index)
 
 
 def difference(
     stream: str, version: int, topic: str, state: bytes, envelope: bytes, leaf: bytes
 ) -> str | None:
     """In words: the first way in which an event and its leaf disagree; ``None`` where they do not."""
+    if tuple(map(type, (stream, version, topic, state, envelope, leaf))) != _TYPES:
+        return "a column does not hold what belongs there"
     if leaf_hash(envelope) != leaf:
         return "the leaf hash is not the hash of the envelope"
     sealed = parse(envelope)

@@ -10,7 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
-from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.infrastructure.event_store.sealing import seal, sealed_time, stream_hex
 from compaction_ledger.infrastructure.sqlite.database import Database
 
@@ -60,7 +60,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
     def _seal(
         self, cursor: sqlite3.Cursor, events: Sequence[StoredEvent], subject: str
     ) -> list[tuple[int, StoredEvent, bytes]]:
-        size, origin = cursor.execute("SELECT size, origin FROM log_head WHERE id = 0").fetchone()
+        size, origin = _head(cursor)
         recorded = self.clock()
         previous: dict[str, str] = {}
         sealed: list[tuple[int, StoredEvent, bytes]] = []
@@ -69,11 +69,16 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             if stream not in previous:
                 previous[stream] = _last_leaf(cursor, stream)
             envelope, leaf = seal(event, origin, subject, previous[stream], recorded)
-            cursor.execute(
-                "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)",
-                (index, stream, event.originator_version, event.topic, event.state),
-            )
-            cursor.execute("INSERT INTO leaves VALUES (?, ?, ?)", (index, envelope, leaf))
+            try:
+                cursor.execute(
+                    "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)",
+                    (index, stream, event.originator_version, event.topic, event.state),
+                )
+                cursor.execute("INSERT INTO leaves VALUES (?, ?, ?)", (index, envelope, leaf))
+            except sqlite3.IntegrityError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+                    raise  # another wrote this version of the stream first (A8)
+                raise DamagedLog("the head says that this place is free", index=index) from error
             previous[stream] = leaf.hex()
             sealed.append((index, event, envelope))
         cursor.execute("UPDATE log_head SET size = ? WHERE id = 0", (size + len(events),))
@@ -167,17 +172,17 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         return rows
 
     def head(self) -> tuple[int, str]:
-        """The log's size and origin."""
+        """The log's size and origin. Raises :class:`DamagedLog`."""
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
-            row = cursor.fetchone()
-        return (row[0], row[1]) if row else (0, "")
+            return _head(cursor)
 
     def totals(self) -> tuple[int, str, int, int]:
         """The log's size and origin, and how many events and leaves are stored, in one snapshot."""
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
-            size, origin = cursor.fetchone() or (0, "")
+            try:
+                size, origin = _head(cursor)
+            except DamagedLog:
+                size, origin = 0, ""
             cursor.execute(
                 "SELECT (SELECT count(*) FROM stored_events), (SELECT count(*) FROM leaves)"
             )
@@ -205,6 +210,12 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             return _subject(cursor, scope, conversation)
 
+    def subjects(self) -> dict[str, tuple[str, str]]:
+        """Every reference, and the scope and conversation that it stands for."""
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute("SELECT reference, scope, conversation FROM subjects")
+            return {reference: (scope, conversation) for reference, scope, conversation in cursor}
+
 
 def checked_event(row: Row) -> StoredEvent:
     """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
@@ -213,6 +224,14 @@ def checked_event(row: Row) -> StoredEvent:
         index, stream, version, topic, state, *((envelope, leaf) if envelope and leaf else _NO_LEAF)
     )
     return StoredEvent(UUID(stream), version, topic, state)
+
+
+def _head(cursor: sqlite3.Cursor) -> tuple[int, str]:
+    cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
+    row = cursor.fetchone()
+    if row is None or tuple(map(type, row)) != (int, str):
+        raise DamagedLog("the log has no head")
+    return row[0], row[1]
 
 
 def _last_leaf(cursor: sqlite3.Cursor, stream: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Protocol
 
+from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Progress
+from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.envelope import (
     LEAF_PREFIX,
-    Envelope,
     parse,
     parse_fields,
 )
@@ -31,6 +33,7 @@ class Sealed(Protocol):
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
     def totals(self) -> tuple[int, str, int, int]: ...
+    def subjects(self) -> Mapping[str, tuple[str, str]]: ...
 
 
 def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Finding]:
@@ -39,14 +42,15 @@ def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Findi
     Memory grows with the number of streams, not with the number of events.
     """
     size, origin, events, leaves = log.totals()
-    if not events == leaves == size:
+    if not origin or not events == leaves == size:
         yield Finding(
             "head", f"the head says {size} events; there are {events} events and {leaves} leaves"
         )
     chains: Chains = {}
+    references = _References(log)
     expected = 0
     while rows := log.rows(expected, BATCH):
-        yield from _verify_rows(rows, expected, origin, chains)
+        yield from _verify_rows(rows, expected, origin, chains, references)
         expected = rows[-1][0] + 1
         if progress:
             progress(expected, max(size, expected))
@@ -54,7 +58,9 @@ def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Findi
         yield Finding("hole", f"events {expected} to {size - 1} are missing", expected)
 
 
-def _verify_rows(rows: Sequence[Row], expected: int, origin: str, chains: Chains) -> list[Finding]:
+def _verify_rows(
+    rows: Sequence[Row], expected: int, origin: str, chains: Chains, references: _References
+) -> list[Finding]:
     """Check one batch: what each envelope must say is known, up to its time, so it is written and compared.
 
     Whatever is not exactly so is looked at again by :func:`_explain`.
@@ -62,33 +68,56 @@ def _verify_rows(rows: Sequence[Row], expected: int, origin: str, chains: Chains
     findings: list[Finding] = []
     for row in rows:
         index, stream, version, topic, state, envelope, leaf = row
-        chain = chains.get(stream) or _new_chain(envelope)
+        chain = chains.get(stream)
+        if chain is None:
+            chain = _new_chain(envelope)
+            findings += references.check(row, chain)
         before_version, before_leaf, key, subject = chain
-        event, _, schema = topic.partition("@")
-        head = (
-            f'{{"event":"{event}","format":1,"key":"{key}","origin":"{origin}",'
-            f'"payload":"{sha256(state).hexdigest()}","previous":"{before_leaf}","recorded":'
-        ).encode()
-        tail = f',"schema":{schema},"stream":"{stream}","subject":"{subject}","version":{version}}}'.encode()
-        if (
-            index != expected
-            or version != before_version + 1
-            or not envelope
-            or sha256(LEAF_PREFIX + envelope).digest() != leaf
-            or not envelope.startswith(head)
-            or not envelope.endswith(tail)
-            or not _is_time(envelope[len(head) : -len(tail)])
-        ):
-            findings += _explain(row, expected, origin, before_version, before_leaf)
-        chains[stream] = (version, leaf.hex() if leaf else "", key, subject)
+        try:
+            event, _, schema = topic.partition("@")
+            head = (
+                f'{{"event":"{event}","format":1,"key":"{key}","origin":"{origin}",'
+                f'"payload":"{sha256(state).hexdigest()}","previous":"{before_leaf}","recorded":'
+            ).encode()
+            tail = (
+                f',"schema":{schema},"stream":"{stream}","subject":"{subject}","version":{version}}}'
+            ).encode()
+            wrong = (
+                index != expected
+                or version != before_version + 1
+                or sha256(LEAF_PREFIX + envelope).digest() != leaf
+                or not envelope.startswith(head)
+                or not envelope.endswith(tail)
+                or not _is_time(envelope[len(head) : -len(tail)])
+            )
+        except (AttributeError, TypeError, ValueError):  # a column of another type, or no leaf
+            wrong = True
+        if wrong:
+            findings += _explain(row, expected, origin, chain)
+            chains[stream] = _chain_behind(row, chain)
+        else:
+            chains[stream] = (version, leaf.hex(), key, subject)
         expected = index + 1
     return findings
 
 
 def _new_chain(envelope: bytes | None) -> Chain:
     """What stands before a stream's first event; key and subject are the same in all its envelopes."""
-    fields = parse_fields(envelope) if envelope else None
+    fields = parse_fields(envelope) if type(envelope) is bytes else None
     return (0, "", "", "") if fields is None else (0, "", fields[1], fields[8])
+
+
+def _chain_behind(row: Row, before: Chain) -> Chain:
+    """What the next event of the stream is compared with, behind one that is not as it should be."""
+    version, envelope, leaf = row[2], row[5], row[6]
+    fields = parse_fields(envelope) if type(envelope) is bytes else None
+    key, subject = before[2:] if fields is None else (fields[1], fields[8])
+    return (
+        version if type(version) is int else before[0] + 1,
+        leaf.hex() if type(leaf) is bytes else "",
+        key,
+        subject,
+    )
 
 
 def _is_time(digits: bytes) -> bool:
@@ -96,11 +125,10 @@ def _is_time(digits: bytes) -> bool:
     return digits.isdigit() and len(digits) <= 16 and (digits[0] != _ZERO or len(digits) == 1)
 
 
-def _explain(
-    row: Row, expected: int, origin: str, before_version: int, before_leaf: str
-) -> Iterator[Finding]:
+def _explain(row: Row, expected: int, origin: str, before: Chain) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
+    before_version, before_leaf, key, subject = before
     if index != expected:
         yield Finding("hole", f"events {expected} to {index - 1} are missing", expected)
     if not envelope or not leaf:
@@ -109,7 +137,7 @@ def _explain(
     wrong = difference(stream, version, topic, state, envelope, leaf)
     if wrong is not None:
         yield Finding("seal", wrong, index)
-    sealed = parse(envelope)
+    sealed = parse(envelope) if type(envelope) is bytes else None
     if sealed is None:
         return
     if sealed.origin != origin:
@@ -118,18 +146,47 @@ def _explain(
         yield Finding(
             "stream", f"version {version} follows {before_version} in stream {stream}", index
         )
+    if (sealed.key, sealed.subject) != (key, subject):
+        yield Finding("stream", f"another key or subject than before in stream {stream}", index)
     if sealed.previous != before_leaf:
         yield Finding("chain", f"does not follow the previous event of stream {stream}", index)
-    if (
-        wrong is None
-        and index == expected
-        and _is_alike(sealed, origin, version, before_version, before_leaf)
-    ):
-        yield Finding("subject", f"key or subject are not those of stream {stream}", index)
 
 
-def _is_alike(
-    sealed: Envelope, origin: str, version: int, before_version: int, before_leaf: str
-) -> bool:
-    """Whether everything else agrees, so that only the key or the subject can be what does not."""
-    return (sealed.origin, version, sealed.previous) == (origin, before_version + 1, before_leaf)
+class _References:
+    """Whether the references of the log (L3) still stand for the conversations that they were made for.
+
+    They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
+    """
+
+    def __init__(self, log: Sealed) -> None:
+        self._conversations = log.subjects()
+        self._checked: set[str] = set()
+
+    def check(self, row: Row, chain: Chain) -> Iterator[Finding]:
+        """Look at the first event of a stream, once for each reference."""
+        subject = chain[3]
+        if not subject or subject in self._checked:
+            return
+        named = self._conversations.get(subject)
+        if named is None:
+            self._checked.add(subject)
+            yield Finding("subject", f"reference {subject} stands for no conversation", row[0])
+            return
+        meant = _conversation_of(row)
+        if meant is not None:
+            self._checked.add(subject)
+            if meant != named:
+                yield Finding(
+                    "subject", f"reference {subject} stands for another conversation", row[0]
+                )
+
+
+def _conversation_of(row: Row) -> tuple[str, str] | None:
+    """The scope and conversation that an event names, if it can be read and names any."""
+    try:
+        fact = codec.decode(row[3], row[4])
+    except (DamagedLog, TypeError):
+        return None
+    if isinstance(fact, RangeClaimed | SummaryImported):
+        return fact.job.scope, fact.job.conversation
+    return (fact.scope, fact.conversation) if isinstance(fact, RequestDelivered) else None

@@ -58,20 +58,20 @@ def verify(
     Others may write meanwhile: the rows are taken first, at one moment, and the log only grows.
     """
     findings: list[Finding] = []
-    position, size = 0, 0
+    seen: Snapshot = (0, "", {})
+    size = 0
     try:
-        position, fingerprint, rows = read_models.snapshot()
+        seen = read_models.snapshot()
     except (StoreError, DamagedLog) as error:
         findings.append(Finding("read_models", f"they cannot be read: {error}"))
-        expected = None
     try:
-        size = log.size()
         findings += log.verify(progress)
+        size = log.size()
         if not findings and expected is not None:
-            findings += _compare(log, expected(position), (position, fingerprint, rows), size)
+            findings += _compare(log, expected(seen[0]), seen, size)
     except DamagedLog as error:
         findings.append(Finding(error.code, str(error), error.index))
-    return Verification(size, tuple(findings), max(0, size - position))
+    return Verification(size, tuple(findings), max(0, size - seen[0]))
 
 
 def _compare(log: Log, expected: Expected, seen: Snapshot, size: int) -> Iterator[Finding]:
