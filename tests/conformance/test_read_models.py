@@ -426,17 +426,18 @@ def test_followers_at_once_apply_each_fact_once(backend: Backend) -> None:
     writer = backend.open()
     fill(writer, 80)
     sessions = [backend.open() for _ in range(4)]
+    done = False
 
     def follow(number: int) -> None:
         session = sessions[number]
-        while session.read_models.position() < 21:
+        while not done or session.read_models.position() < session.context.log.size():
             session.read_models.catch_up(Slow(session.context.log))
 
     with ThreadPoolExecutor(5) as pool:
         following = [pool.submit(follow, number) for number in range(4)]
         every_kind(writer)
         Worker(writer, made_up_job(60), "extra").complete()
-        assert writer.context.log.size() == 21
+        done = True
         for future in following:
             future.result()
     assert sessions[0].read_models.records() == folded(writer)
@@ -475,6 +476,29 @@ def test_following_processes_apply_each_fact_once(sqlite_store: SQLiteBackend) -
     run_all([worker("follow", sqlite_store.path, 1_200) for _ in range(3)])
     assert parts.read_models.position() == 1_200
     assert parts.read_models.records() == folded(parts)
+
+
+def test_verification_beside_writers_finds_nothing(backend: Backend) -> None:
+    """Rows, position and log are compared as of one moment, whatever happens meanwhile."""
+    writer, auditor = backend.open(), Ledger(backend.open(), Settings())
+    fill(writer, 80)
+    stop = False
+
+    def verify_again_and_again() -> int:
+        times = 0
+        while not stop or not times:
+            assert auditor.verify().findings == ()
+            times += 1
+        return times
+
+    with ThreadPoolExecutor(1) as pool:
+        verifying = pool.submit(verify_again_and_again)
+        for number in range(40):
+            Worker(writer, made_up_job(number * 10), f"w{number}").complete()
+            writer.read_models.catch_up(writer.context.log)
+        stop = True
+        assert verifying.result() > 0
+    assert auditor.verify().lag == 0
 
 
 # --- rebuilding (P3) ----------------------------------------------------------------------------

@@ -140,10 +140,18 @@ def bring_in(parts: Parts, job: Job, text: str = "Made elsewhere.", name: str = 
 
 
 def every_kind(parts: Parts, ranges: Sequence[int] = (0, 10, 20, 30, 40, 50)) -> None:
-    """A history in which each fact of a range stands at least once (deliveries aside)."""
+    """A history in which each fact of a range stands at least once (deliveries aside).
+
+    By index: 0 to 2 a completion, 3 and 4 imports (the second of mixed input, into the first range),
+    5 and 6 a claim given back, 7 to 10 an unavailable provider, 11 and 12 an attempt under way, and
+    from 13 on an exhausted identity.
+    """
     jobs = [present_job(parts, from_pair) for from_pair in ranges]
     Worker(parts, jobs[0], "done").complete()
-    Worker(parts, jobs[1], "exhausted").exhaust()
+    bring_in(parts, jobs[1])
+    bring_in(
+        parts, present_job(parts, ranges[0], prompt=PromptVersion(CURRENT.name, 1)), name="mixed"
+    )
     given_back = Worker(parts, jobs[2], "given-back")
     given_back.claim()
     given_back.release()
@@ -155,7 +163,4 @@ def every_kind(parts: Parts, ranges: Sequence[int] = (0, 10, 20, 30, 40, 50)) ->
     running = Worker(parts, jobs[4], "running")
     running.claim()
     running.start()
-    bring_in(parts, jobs[5])
-    bring_in(
-        parts, present_job(parts, ranges[0], prompt=PromptVersion(CURRENT.name, 1)), name="mixed"
-    )
+    Worker(parts, jobs[5], "exhausted").exhaust()
