@@ -136,6 +136,6 @@ def _end(console: Console, document: DemoDocument) -> None:
     if document.ledger is None:
         console.print("Keep the ledger to try the commands: compaction-ledger demo --keep demo.db")
         return
-    console.print(f"The ledger is in {document.ledger}. Try:")
+    console.print(f"The ledger is in {document.ledger}. Try:", soft_wrap=True)
     for words in (f"show {CONVERSATION} 0 --text", "log", "verify"):
-        console.print(f"  compaction-ledger --ledger {document.ledger} {words}")
+        console.print(f"  compaction-ledger --ledger {document.ledger} {words}", soft_wrap=True)

@@ -48,7 +48,7 @@ def show_assemble(console: Console, document: AssembleDocument, *, messages: boo
     """The manifest, and every message if asked for."""
     show_manifest(console, document.manifest)
     if document.file is not None:
-        console.print(f"\nThe request's bytes are in {visible(document.file)}.")
+        console.print(f"\nThe request's bytes are in {visible(document.file)}.", soft_wrap=True)
     if document.delivery is not None:
         console.print(f"\nRecorded as sent, at index {document.delivery.index} of the log.")
     if messages:

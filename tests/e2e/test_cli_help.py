@@ -1,0 +1,79 @@
+"""Help: complete, readable, and fast."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import call, run
+
+COMMANDS = (
+    *("demo", "import", "plan", "compact", "assemble", "ranges", "show", "log"),
+    *("verify", "rebuild", "import-summary", "version"),
+)
+HEAVY = {"eventsourcing", "pydantic", "pydantic_ai", "rich", "sqlite3"}
+LOOK = f"""
+import json, sys
+from compaction_ledger.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    print(json.dumps([end.code, sorted({HEAVY!r} & set(sys.modules))]), file=sys.stderr)
+"""
+
+
+def test_help_lists_every_command() -> None:
+    out = call("--help").fine().out
+    listed = out.partition("Commands:\n")[2]
+    assert tuple(line.split()[0] for line in listed.splitlines()) == COMMANDS
+    assert "compaction-ledger demo" in out
+    assert "Exit codes: 0 fine; 1 something was found; 2 wrong usage" in out
+
+
+def test_without_words_there_is_help() -> None:
+    assert call().fine().out == call("--help").out == call("-h").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_has_one_line_on_it_and_an_example(command: str) -> None:
+    out = call(command, "--help").fine().out
+    lines = out.splitlines()
+    assert lines[0].startswith(f"Usage: compaction-ledger {command} ")
+    assert lines[2].strip().endswith(".")
+    assert "Example" in out
+    assert f"    compaction-ledger {command}" in out
+    assert "--json" in out
+    assert max(map(len, lines)) <= 80
+    assert "..." not in out.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, *words], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stderr) == [0, []]
+
+
+def test_help_takes_less_than_twice_the_start_of_typer() -> None:
+    def once(*words: str) -> float:
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, *words], capture_output=True, check=True, timeout=60)
+        return time.perf_counter() - begin
+
+    times = [
+        (once("-m", "compaction_ledger", "--help"), once("-c", "import typer")) for _ in range(9)
+    ]
+    helping, bare = (min(column) for column in zip(*times, strict=True))
+    assert helping < 2 * bare
+
+
+def test_version_as_an_option() -> None:
+    from compaction_ledger import __version__  # noqa: PLC0415
+
+    assert call("--version").fine().out == f"compaction-ledger {__version__}\n"
+
+
+def test_the_module_is_the_same_program() -> None:
+    assert run("--help").fine().out == call("--help").out
