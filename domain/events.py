@@ -24,7 +24,9 @@ class _Stored:
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
 
-ReleaseReason = Literal["given_back", "source_changed", "expired", "backing_off", "stopped"]
+ReleaseReason = Literal[
+    "given_back", "source_changed", "expired", "backing_off", "stopped", "exhausted", "outdone"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,11 @@ class RangeCompleted(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class ClaimReleased(_Stored):
-    """The claim is over without a completion: given back, or found expired by whoever came next (A5)."""
+    """The claim is over without a completion of its own.
+
+    Given back by its holder; ``expired``, as found by whoever came next (A5); ``exhausted`` with the last
+    attempt of its identity (A3); or ``outdone`` by an import of the same identity.
+    """
 
     claim_id: str
     identity: str

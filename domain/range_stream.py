@@ -38,6 +38,7 @@ from compaction_ledger.domain.events import (
     RangeClaimed,
     RangeCompleted,
     RangeFact,
+    ReleaseReason,
     SummaryImported,
 )
 from compaction_ledger.domain.finish import (
@@ -48,11 +49,13 @@ from compaction_ledger.domain.finish import (
     failures,
     output_digest,
 )
-from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.identifiers import check_id, replace_surrogates
 from compaction_ledger.domain.identity import Job, check_job
 
 MAX_ATTEMPTS = 2
 MAX_TIME = 2**53 - 1
+MAX_WORDS = 8
+MAX_WORD_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,9 @@ EMPTY = RangeState()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The facts to append, and the refusal to raise once they are stored (expiry is recorded even then, A5).
+    """The facts to append, and the refusal to raise once they are stored.
 
+    A refusal may come with the end of a claim that it found: expired (A5), outdone or exhausted.
     ``already`` is set when the same command has been carried out before: nothing to append, no error (A2).
     """
 
@@ -183,10 +187,10 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
     claim = state.open.get(command.claim_id)
     if claim is None:
         return Decision(refusal=_not_open(state, command.claim_id))
-    if claim.attempt_id == command.attempt_id:
-        return ALREADY_DONE
     if command.now >= claim.expires_at:
         return _expired(claim)
+    if claim.attempt_id == command.attempt_id:
+        return ALREADY_DONE
     if claim.attempt_id is not None:
         return Decision(
             refusal=AttemptOutOfTurn(f"attempt {claim.attempt_id} of this claim is open")
@@ -197,7 +201,7 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
         )
     refusal = _closed_identity(state, claim.identity)
     if refusal is not None:
-        return Decision(refusal=refusal)
+        return _closed_meanwhile(claim, refusal)
     number = state.attempts.get(claim.identity, 0) + 1
     started = AttemptStarted(
         command.claim_id, command.attempt_id, claim.identity, number, command.now + command.lease
@@ -217,26 +221,39 @@ def _finish(state: RangeState, command: FinishAttempt) -> Decision:
     if command.now >= claim.expires_at:
         return _expired(claim, command.answer)
     if codes:
-        return Decision(
-            (_failure(claim, command.attempt_id, command.answer, codes, command.retry_at),)
-        )
+        return _attempt_failed(state, claim, command, codes)
     completed = state.completions.get(claim.identity)
     if completed is not None:  # imported while the attempt ran
-        return Decision(refusal=AlreadyCompleted(claim.identity, completed.version))
-    answer = command.answer
-    return Decision(
-        (
-            RangeCompleted(
-                claim_id=claim.claim_id,
-                attempt_id=command.attempt_id,
-                identity=claim.identity,
-                source_hash=claim.source_hash,
-                text=answer.text,
-                finish=answer.finish,
-                usage=answer.usage,
-            ),
-        )
+        return _closed_meanwhile(claim, AlreadyCompleted(claim.identity, completed.version))
+    return Decision((_completion(claim, command.answer, command.attempt_id),))
+
+
+def _attempt_failed(
+    state: RangeState, claim: OpenClaim, command: FinishAttempt, codes: tuple[FailureCode, ...]
+) -> Decision:
+    """The failure; and the end of the claim, where that was the last attempt of its identity (A3)."""
+    failed = _failure(claim, command.attempt_id, command.answer, codes, command.retry_at)
+    if state.attempts.get(claim.identity, 0) < MAX_ATTEMPTS:
+        return Decision((failed,))
+    return Decision((failed, ClaimReleased(claim.claim_id, claim.identity, "exhausted")))
+
+
+def _completion(claim: OpenClaim, answer: Answer, attempt_id: str) -> RangeCompleted:
+    return RangeCompleted(
+        claim_id=claim.claim_id,
+        attempt_id=attempt_id,
+        identity=claim.identity,
+        source_hash=claim.source_hash,
+        text=answer.text,
+        finish=_storable(answer.finish),
+        usage=answer.usage,
     )
+
+
+def _closed_meanwhile(claim: OpenClaim, refusal: AlreadyCompleted | Exhausted) -> Decision:
+    """Refuse a holder whose identity is closed by now, by an import mostly, and free its source."""
+    reason: ReleaseReason = "outdone" if isinstance(refusal, AlreadyCompleted) else "exhausted"
+    return Decision((ClaimReleased(claim.claim_id, claim.identity, reason),), refusal)
 
 
 def _finished_before(
@@ -316,7 +333,7 @@ def _check_lease(now: int, lease: int) -> None:
         )
 
 
-def _closed_identity(state: RangeState, identity: str) -> Refused | None:
+def _closed_identity(state: RangeState, identity: str) -> AlreadyCompleted | Exhausted | None:
     completed = state.completions.get(identity)
     if completed is not None:
         return AlreadyCompleted(identity, completed.version)
@@ -354,12 +371,23 @@ def _failure(
         identity=claim.identity,
         failure=first,
         also=tuple(also),
-        finish=answer.finish if answer else FinishFacts(),
+        finish=_storable(answer.finish) if answer else FinishFacts(),
         usage=answer.usage if answer else Usage(),
         output_digest=output_digest(answer.text) if answer and answer.text else None,
         retry_at=retry_at,
-        detail=answer.detail if answer else None,
+        detail=_storable_word(answer.detail) if answer and answer.detail else None,
     )
+
+
+def _storable(finish: FinishFacts) -> FinishFacts:
+    """Finish facts whose words can be stored, whatever a provider calls its finishes."""
+    return replace(
+        finish, provider_words=tuple(map(_storable_word, finish.provider_words[:MAX_WORDS]))
+    )
+
+
+def _storable_word(word: str) -> str:
+    return replace_surrogates(word[:MAX_WORD_CHARACTERS])[0]
 
 
 # --- evolve -----------------------------------------------------------------------------------------
@@ -385,7 +413,8 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
                 },
             )
         case AttemptFailed():
-            return _attempt_failed(state, fact)
+            freed = _open_with(state, fact.claim_id, {"attempt_id": None})
+            return replace(_ended(state, fact, fact.failure), open=freed)
         case RangeCompleted():
             state = _completed(state, fact.identity, fact.claim_id, fact.text)
             state = _ended(state, fact, state.completions[fact.identity].text_digest)
@@ -398,22 +427,10 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
             return _completed(state, fact.identity, fact.import_id, fact.text)
 
 
-def _attempt_failed(state: RangeState, fact: AttemptFailed) -> RangeState:
-    """The attempt is over; the claim too, when it was the last attempt of its identity (A3)."""
-    state = replace(
-        _ended(state, fact, fact.failure),
-        open=_open_with(state, fact.claim_id, {"attempt_id": None}),
-    )
-    # An expired claim is closed by the ClaimReleased that follows in the same append.
-    if fact.failure != "lease_expired" and state.attempts.get(fact.identity, 0) >= MAX_ATTEMPTS:
-        return _close(state, fact.claim_id, "exhausted")
-    return state
-
-
 def _open_with(
     state: RangeState, claim_id: str, changes: Mapping[str, Any]
 ) -> Mapping[str, OpenClaim]:
-    """The open claims with one changed. A claim that today's rules closed stays closed (A10)."""
+    """The open claims with one changed. A claim that is not open stays as it is (A10)."""
     claim = state.open.get(claim_id)
     return state.open if claim is None else {**state.open, claim_id: replace(claim, **changes)}
 

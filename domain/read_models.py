@@ -12,7 +12,7 @@ SummaryStatus = Literal[
     "claimed", "running", "failed", "released", "exhausted", "completed", "imported"
 ]
 RangeStatus = Literal["due", "running", "failed", "exhausted", "done"]
-AttemptOutcome = Literal["running", "failed", "completed"]
+AttemptOutcome = Literal["running", "failed", "completed", "outdone"]
 
 FINISHED: frozenset[str] = frozenset({"completed", "imported"})
 OPEN: frozenset[str] = frozenset({"claimed", "running"})

@@ -92,16 +92,13 @@ def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _registry: Promp
 
 def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
-    exhausted = summary.attempts >= MAX_ATTEMPTS
     if not _is_finished(summary):
-        summary.status = "exhausted" if exhausted else "failed"
+        summary.status = "failed"
         summary.failure = fact.failure
-        summary.retry_at = None if exhausted else fact.retry_at
-        if exhausted:
-            summary.holder = summary.expires_at = None
+        summary.retry_at = fact.retry_at
         rows.put(summary)
     _end_attempt(rows, entry, summary, fact)
-    _set_range(rows, entry, summary, "exhausted" if exhausted else "failed")
+    _set_range(rows, entry, summary, "failed")
 
 
 def _completed(
@@ -118,18 +115,27 @@ def _completed(
 
 def _released(rows: Rows, entry: Recorded, fact: ClaimReleased, _registry: PromptRegistry) -> None:
     summary = _known(rows, fact.identity)
+    if fact.reason == "outdone":
+        _outdone(rows, entry, summary)
     if _is_finished(summary):
         return
-    if summary.attempts == 0:
-        summary.status = "released"
-    elif summary.attempts < MAX_ATTEMPTS:
-        summary.status = "failed"
+    if fact.reason == "exhausted" or summary.attempts >= MAX_ATTEMPTS:
+        summary.status, summary.retry_at = "exhausted", None
     else:
-        summary.status = "exhausted"
+        summary.status = "failed" if summary.attempts else "released"
     summary.holder = summary.expires_at = None
     rows.put(summary)
-    state = {"released": "due", "failed": "failed", "exhausted": "exhausted"}[summary.status]
-    _set_range(rows, entry, summary, state)
+    _set_range(rows, entry, summary, "due" if summary.status == "released" else summary.status)
+
+
+def _outdone(rows: Rows, entry: Recorded, summary: SummaryRecord) -> None:
+    """An attempt that ran while its identity was imported: nothing came of it."""
+    attempt = rows.attempt((summary.identity, summary.attempts))
+    if attempt is not None and attempt.outcome == "running":
+        attempt.outcome = "outdone"
+        attempt.ended_index = entry.index
+        attempt.ended_at = entry.recorded_at
+        rows.put(attempt)
 
 
 def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, registry: PromptRegistry) -> None:

@@ -272,7 +272,7 @@ def imported(
 
 
 def exhausted_by(claim_id: str = "c1", job: Job = JOB) -> list[RangeFact]:
-    """Two failed attempts under one claim."""
+    """Two failed attempts under one claim, which ends with the second."""
     facts: list[RangeFact] = [claimed(claim_id, job=job)]
     for number in (1, 2):
         attempt_id = f"{claim_id}-a{number}"
@@ -280,7 +280,7 @@ def exhausted_by(claim_id: str = "c1", job: Job = JOB) -> list[RangeFact]:
             started(claim_id, attempt_id, number, job),
             failed(claim_id, attempt_id, answer=truncated(), job=job),
         ]
-    return facts
+    return [*facts, released(claim_id, "exhausted", job)]
 
 
 # --- given, when, then ----------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class Outcome:
         recording: Sequence[RangeFact] = (),
         says: Mapping[str, object] | None = None,
     ) -> RangeState:
-        """The command is refused after these facts (expiries); returns the state after."""
+        """The command is refused after these facts (ends of claims); returns the state after."""
         decision = decide(self.state, self.command)
         assert type(decision.refusal) is refusal
         assert decision.facts == tuple(recording)

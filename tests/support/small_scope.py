@@ -28,6 +28,7 @@ from compaction_ledger.domain.commands import (
     ReleaseClaim,
     StartAttempt,
 )
+from compaction_ledger.domain.errors import AlreadyCompleted
 from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
@@ -139,7 +140,7 @@ def _carry_out(node: Node, place: int | None, command: Command) -> tuple[str, No
     for fact in decision.facts:
         check_fact(state, command, fact)
         state = evolve(state, fact)
-    check_step(node.state, decision, state)
+    check_step(node.state, command, decision, state)
     outcome = type(decision.refusal).__name__ if decision.refusal else "done"
     name = f"{type(command).__name__}: {'already' if decision.already else outcome}"
     if not decision.facts:
@@ -191,11 +192,8 @@ def check_fact(state: RangeState, command: Command, fact: RangeFact) -> None:
             assert state.open[fact.claim_id].attempt_id == fact.attempt_id, "A4"
             assert fact.identity not in state.completions, "A2: a second completion"
             assert fact.source_hash == state.open[fact.claim_id].source_hash
-        case ClaimReleased(reason="expired"):
-            _check_expired(state, command, fact.claim_id)
-            assert state.open[fact.claim_id].attempt_id is None, "A6: its attempt was not recorded"
         case ClaimReleased():
-            _check_holder(state, command, fact.claim_id)
+            _check_released(state, command, fact)
         case SummaryImported():
             assert isinstance(command, ImportSummary)
             assert fact.identity not in state.completions, "A2: a second completion"
@@ -206,6 +204,20 @@ def _check_holder(state: RangeState, command: Command, claim_id: str) -> None:
     assert isinstance(command, (StartAttempt, FinishAttempt, ReleaseClaim))
     assert command.claim_id == claim_id, "A4: another claim's token"
     assert command.now < state.open[claim_id].expires_at, "A4: past the lease"
+
+
+def _check_released(state: RangeState, command: Command, fact: ClaimReleased) -> None:
+    """A claim ends for the reason that is given, and its attempt was recorded before."""
+    if fact.reason == "expired":
+        _check_expired(state, command, fact.claim_id)
+    else:
+        _check_holder(state, command, fact.claim_id)
+    if fact.reason == "exhausted":
+        assert state.attempts[fact.identity] == 2, "A3: exhausted before its second attempt"
+    if fact.reason == "outdone":
+        assert fact.identity in state.completions, "A2: outdone by nothing"
+    else:
+        assert state.open[fact.claim_id].attempt_id is None, "A6: its attempt was not recorded"
 
 
 def _check_expired(state: RangeState, command: Command, claim_id: str) -> None:
@@ -219,7 +231,7 @@ def _check_expired(state: RangeState, command: Command, claim_id: str) -> None:
         assert command.claim_id == claim_id
 
 
-def check_step(before: RangeState, decision: Decision, after: RangeState) -> None:
+def check_step(before: RangeState, command: Command, decision: Decision, after: RangeState) -> None:
     """One command, from before to after."""
     open_sources = [claim.source_hash for claim in after.open.values()]
     assert len(set(open_sources)) == len(open_sources), "A1: two open claims on one source"
@@ -230,14 +242,37 @@ def check_step(before: RangeState, decision: Decision, after: RangeState) -> Non
     for identity in IDENTITIES:
         attempts = after.attempts.get(identity, 0)
         assert attempts == before.attempts.get(identity, 0) + begun[identity] <= 2, "A3"
+    for claim in after.open.values():
+        used = after.attempts.get(claim.identity, 0)
+        assert used < 2 or claim.attempt_id is not None, (
+            "A3: an exhausted identity holds its source"
+        )
     if decision.already:
         assert not decision.facts
         assert decision.refusal is None
+        _check_repeated(before, command)
     if decision.refusal is not None:
-        for fact in decision.facts:
-            expired = isinstance(fact, ClaimReleased) and fact.reason == "expired"
-            lapsed = isinstance(fact, AttemptFailed) and fact.failure == "lease_expired"
-            assert expired or lapsed, "a refusal that did more than record an expiry"
+        _check_refused(command, decision, after)
+
+
+def _check_repeated(state: RangeState, command: Command) -> None:
+    """A5: nobody is told that an attempt goes on whose lease is over."""
+    if isinstance(command, StartAttempt):
+        claim = state.open[command.claim_id]
+        assert claim.attempt_id == command.attempt_id
+        assert command.now < claim.expires_at, "A5: past the lease"
+
+
+def _check_refused(command: Command, decision: Decision, after: RangeState) -> None:
+    """A refusal only records that a claim is over; and nobody holds what is completed and then knows it."""
+    for fact in decision.facts:
+        ended = isinstance(fact, ClaimReleased) and fact.reason in ("expired", "outdone")
+        lapsed = isinstance(fact, AttemptFailed) and fact.failure == "lease_expired"
+        assert ended or lapsed, "a refusal that did more than record the end of a claim"
+    if isinstance(decision.refusal, AlreadyCompleted) and isinstance(
+        command, StartAttempt | FinishAttempt
+    ):
+        assert command.claim_id not in after.open, "A1: a refused holder holds its source"
 
 
 # --- telling states apart -------------------------------------------------------------------------

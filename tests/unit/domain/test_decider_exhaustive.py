@@ -17,10 +17,11 @@ from compaction_ledger.domain.commands import (
     ImportSummary,
     StartAttempt,
 )
+from compaction_ledger.domain.events import ClaimReleased, ReleaseReason
 from compaction_ledger.domain.range_stream import Decision, RangeState, decide
 
 # Depth to the states and transitions that are visited. The documentation names the same numbers.
-VISITED = {6: (11_204, 69_612), 9: (239_556, 2_174_905)}
+VISITED = {6: (11_764, 72_022), 9: (259_106, 2_326_505)}
 
 # Everything that can come of a command.
 OUTCOMES = {
@@ -87,6 +88,35 @@ def blind_to_attempts(state: RangeState, command: Command) -> Decision:
     return decide(replace(state, attempts={}) if blind else state, command)
 
 
+def keeping_the_last_claim(state: RangeState, command: Command) -> Decision:
+    """Leaves the claim open when its identity is exhausted."""
+    return without_the_end(decide(state, command), "exhausted")
+
+
+def keeping_an_outdone_claim(state: RangeState, command: Command) -> Decision:
+    """Refuses a holder whose identity was imported, and lets it hold its source."""
+    return without_the_end(decide(state, command), "outdone")
+
+
+def without_the_end(decision: Decision, reason: ReleaseReason) -> Decision:
+    """The decision without the ends of claims for ``reason``."""
+    kept = [
+        fact
+        for fact in decision.facts
+        if not (isinstance(fact, ClaimReleased) and fact.reason == reason)
+    ]
+    return replace(decision, facts=tuple(kept))
+
+
+def repeating_late_starts(state: RangeState, command: Command) -> Decision:
+    """Says of an open attempt that it goes on, also past its lease."""
+    if isinstance(command, StartAttempt):
+        claim = state.open.get(command.claim_id)
+        if claim is not None and claim.attempt_id == command.attempt_id:
+            return Decision(already=True)
+    return decide(state, command)
+
+
 @pytest.mark.parametrize(
     ("broken", "depth", "rule"),
     [
@@ -94,6 +124,9 @@ def blind_to_attempts(state: RangeState, command: Command) -> Decision:
         (blind_to_completions, 2, "A2"),
         (blind_to_leases, 5, "A4"),
         (blind_to_attempts, 4, "A3"),
+        (keeping_the_last_claim, 5, "A3: an exhausted identity holds its source"),
+        (keeping_an_outdone_claim, 3, "A1: a refused holder holds its source"),
+        (repeating_late_starts, 5, "A5"),
     ],
 )
 def test_a_broken_decider_is_noticed(

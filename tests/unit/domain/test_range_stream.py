@@ -50,10 +50,10 @@ from compaction_ledger.domain.errors import (
     LeaseExpired,
     NotTheHolder,
 )
-from compaction_ledger.domain.events import RangeFact
-from compaction_ledger.domain.finish import Answer, FinishFacts
+from compaction_ledger.domain.events import AttemptFailed, RangeFact
+from compaction_ledger.domain.finish import Answer, FinishFacts, FinishSignal, Usage
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
-from compaction_ledger.domain.range_stream import EMPTY, MAX_TIME, evolve, fold
+from compaction_ledger.domain.range_stream import EMPTY, MAX_TIME, decide, evolve, fold
 from compaction_ledger.domain.windows import PolicyNumbers
 
 LATE = NOW + LEASE  # the first instant at which the lease is over
@@ -192,13 +192,60 @@ def test_a2_the_same_import_sent_again_is_already_done() -> None:
 
 
 def test_a2_a_summary_that_comes_after_an_import_of_its_identity_is_refused() -> None:
-    given(claimed(), started(), imported()).when(finish(answer=good("mine"))).then_refused(
-        AlreadyCompleted, says={"version": 3}
+    state = (
+        given(claimed(), started(), imported())
+        .when(finish(answer=good("mine")))
+        .then_refused(
+            AlreadyCompleted,
+            recording=[released("c1", "outdone")],
+            says={"identity": JOB.identity, "version": 3},
+        )
+    )
+    assert state.closed == {"c1": "outdone"}
+    assert state.completions[JOB.identity].by == "i1"
+
+
+def test_a2_the_very_text_that_was_imported_is_refused_from_an_attempt_too() -> None:
+    given(claimed(), started(), imported(text=GOOD)).when(finish(answer=good(GOOD))).then_refused(
+        AlreadyCompleted, recording=[released("c1", "outdone")]
     )
 
 
 def test_a2_an_attempt_does_not_start_after_an_import_of_its_identity() -> None:
-    given(claimed(), imported()).when(start()).then_refused(AlreadyCompleted, says={"version": 2})
+    state = (
+        given(claimed(), imported())
+        .when(start())
+        .then_refused(
+            AlreadyCompleted,
+            recording=[released("c1", "outdone")],
+            says={"identity": JOB.identity, "version": 2},
+        )
+    )
+    assert state.closed == {"c1": "outdone"}
+    assert state.attempts == {}
+
+
+def test_a2_a_claim_that_was_outdone_is_over() -> None:
+    history = claimed(), started(), imported(), released("c1", "outdone")
+    for command in (finish(answer=good("mine")), finish(answer=truncated()), start(), release()):
+        given(*history).when(command).then_refused(
+            NotTheHolder, says={"claim_id": "c1", "why": "outdone"}
+        )
+
+
+@pytest.mark.parametrize("job", [OTHER_MODEL_JOB, OTHER_PROMPT_JOB])
+def test_a1_an_outdone_claim_frees_its_source_at_once(job: Job) -> None:
+    held = claimed(), started(), imported()
+    given(*held).when(claim("c2", "w2", job)).then_refused(AlreadyClaimed)
+    given(*held, released("c1", "outdone")).when(claim("c2", "w2", job)).then(
+        claimed("c2", "w2", job)
+    )
+
+
+def test_a2_a_failure_after_an_import_of_its_identity_is_recorded_as_one() -> None:
+    given(claimed(), started(), imported()).when(finish(answer=truncated())).then(
+        failed(answer=truncated())
+    )
 
 
 def test_a2_an_import_names_no_claim_that_could_be_finished() -> None:
@@ -232,10 +279,41 @@ def test_a3_the_second_attempt_is_made_under_another_claim() -> None:
 
 def test_a3_the_second_failure_ends_the_claim() -> None:
     facts = exhausted_by()
-    state = given(*facts[:-1]).when(finish("c1", "c1-a2", truncated())).then(facts[-1])
+    assert facts[-1] == released("c1", "exhausted")
+    state = given(*facts[:-2]).when(finish("c1", "c1-a2", truncated())).then(*facts[-2:])
     assert not state.open
-    assert state.closed["c1"] == "exhausted"
-    given(*facts).when(start("c1", "a3")).then_refused(NotTheHolder, says={"why": "exhausted"})
+    assert state.closed == {"c1": "exhausted"}
+    for command in (start("c1", "a3"), release("c1")):
+        given(*facts).when(command).then_refused(NotTheHolder, says={"why": "exhausted"})
+
+
+def test_a3_the_second_failure_ends_the_claim_that_it_was_made_under() -> None:
+    history = claimed(), started(), failed(answer=truncated()), released(), claimed("c2")
+    given(*history, started("c2", "a2", 2)).when(finish("c2", "a2", UNAVAILABLE)).then(
+        failed("c2", "a2", "provider_unavailable", UNAVAILABLE, also=("missing_finish", "empty")),
+        released("c2", "exhausted"),
+    )
+
+
+def test_a3_the_first_failure_leaves_the_claim_to_its_holder() -> None:
+    state = (
+        given(claimed(), started())
+        .when(finish(answer=truncated()))
+        .then(failed(answer=truncated()))
+    )
+    assert state.open["c1"].attempt_id is None
+    assert state.closed == {}
+
+
+@pytest.mark.parametrize("job", [OTHER_MODEL_JOB, OTHER_PROMPT_JOB])
+def test_a3_an_exhausted_identity_leaves_its_source_available(job: Job) -> None:
+    given(*exhausted_by()).when(claim("c2", "w2", job)).then(claimed("c2", "w2", job))
+
+
+def test_a3_nobody_gives_back_as_exhausted_or_outdone() -> None:
+    for reason in ("exhausted", "outdone"):
+        wrong: Any = reason
+        given(claimed()).when(release("c1", wrong)).then_invalid(InvalidCommand)
 
 
 @pytest.mark.parametrize("job", [OTHER_MODEL_JOB, OTHER_PROMPT_JOB, OLDER_SOURCE_JOB])
@@ -256,7 +334,21 @@ def test_a3_one_attempt_at_a_time() -> None:
 
 
 def test_a3_a_start_sent_again_is_already_done() -> None:
-    given(claimed(), started()).when(start(now=NOW + 1)).then_already_done()
+    given(claimed(), started()).when(start(now=LATE - 1)).then_already_done()
+
+
+def test_a5_a_start_sent_again_past_its_lease_is_refused_and_costs_the_attempt() -> None:
+    state = (
+        given(claimed(), started())
+        .when(start(now=LATE))
+        .then_refused(
+            LeaseExpired,
+            recording=[failed(failure="lease_expired"), released("c1", "expired")],
+            says={"claim_id": "c1", "expired_at": LATE},
+        )
+    )
+    assert not state.open
+    assert state.attempts == {JOB.identity: 1}
 
 
 def test_a3_the_lease_begins_anew_with_the_attempt() -> None:
@@ -543,6 +635,78 @@ def test_case_a_a_tool_call_beside_excellent_prose_fails() -> None:
     assert state.completions == {}
 
 
+def worded(words: tuple[str, ...], signal: FinishSignal = "length") -> Answer:
+    """An answer whose provider named its finish in ``words``."""
+    return Answer(GOOD, FinishFacts((signal,), provider_words=words))
+
+
+@pytest.mark.parametrize(
+    ("words", "stored"),
+    [
+        (("max_tokens",), ("max_tokens",)),
+        (("\ud800length\udfff",), ("\ufffdlength\ufffd",)),
+        (("你好", "😀", "", "\x00"), ("你好", "😀", "", "\x00")),
+        (("x" * 64, "y" * 65), ("x" * 64, "y" * 64)),
+        (("x" * 63 + "\ud800y",), ("x" * 63 + "\ufffd",)),
+        (tuple("abcdefgh"), tuple("abcdefgh")),
+        (tuple("abcdefghij"), tuple("abcdefgh")),
+    ],
+)
+def test_c4_a_providers_words_are_made_storable(
+    words: tuple[str, ...], stored: tuple[str, ...]
+) -> None:
+    given(claimed(), started()).when(finish(answer=worded(words))).then(
+        failed(answer=worded(stored))
+    )
+    given(claimed(), started()).when(finish(answer=worded(words), now=LATE)).then_refused(
+        LeaseExpired,
+        recording=[
+            failed(failure="lease_expired", answer=worded(stored)),
+            released("c1", "expired"),
+        ],
+    )
+    state = (
+        given(claimed(), started())
+        .when(finish(answer=worded(words, "stop")))
+        .then(replace(completed(), finish=worded(stored, "stop").finish, usage=Usage()))
+    )
+    assert state.completions[JOB.identity].by == "c1"
+
+
+@pytest.mark.parametrize(
+    ("detail", "stored"),
+    [
+        ("HTTP 503", "HTTP 503"),
+        ("caf\udce9", "caf\ufffd"),
+        ("x" * 64, "x" * 64),
+        ("x" * 65, "x" * 64),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_c4_the_detail_of_a_failure_is_made_storable(
+    detail: str | None, stored: str | None
+) -> None:
+    answer, kept = (replace(UNAVAILABLE, detail=word) for word in (detail, stored))
+    given(claimed(), started()).when(finish(answer=answer)).then(
+        failed(failure="provider_unavailable", also=("missing_finish", "empty"), answer=kept)
+    )
+
+
+@for_all(st.lists(st.text(), max_size=12), st.text(), st.integers(0, 1))
+def test_c4_whatever_a_provider_calls_its_finish_can_be_stored(
+    words: list[str], detail: str, late: int
+) -> None:
+    answer = replace(worded(tuple(words)), detail=detail)
+    state = fold([claimed(), started()])
+    fact = decide(state, finish(answer=answer, now=NOW + late * LEASE)).facts[0]
+    assert isinstance(fact, AttemptFailed)
+    for word in (*fact.finish.provider_words, fact.detail or ""):
+        word.encode()
+        assert len(word) <= 64
+    assert len(fact.finish.provider_words) == min(len(words), 8)
+
+
 def test_d3_the_time_of_the_second_attempt_is_recorded() -> None:
     given(claimed(), started()).when(finish(answer=UNAVAILABLE, retry_at=NOW + 9)).then(
         failed(
@@ -560,10 +724,22 @@ def test_d3_the_time_of_the_second_attempt_is_recorded() -> None:
 def test_a10_three_attempts_of_one_claim_load() -> None:
     state = fold([*exhausted_by(), started("c1", "a3", 3), failed("c1", "a3", answer=truncated())])
     assert state.attempts == {JOB.identity: 3}
-    assert state.version == 7
+    assert state.version == 8
     given(*exhausted_by(), started("c1", "a3", 3), completed("c1", "a3")).when(
         claim("c2")
-    ).then_refused(AlreadyCompleted, says={"version": 7})
+    ).then_refused(AlreadyCompleted, says={"version": 8})
+
+
+def test_a10_a_last_failure_alone_ends_no_claim_when_it_is_replayed() -> None:
+    history = exhausted_by()[:-1]
+    assert set(fold(history).open) == {"c1"}
+    given(*history).when(claim("c2", "w2", OTHER_MODEL_JOB)).then_refused(AlreadyClaimed)
+    given(*history).when(start("c1", "a3")).then_refused(
+        Exhausted, recording=[released("c1", "exhausted")], says={"attempts": 2}
+    )
+    given(*history).when(claim("c2", "w2", now=LATE)).then_refused(
+        Exhausted, recording=[released("c1", "expired")], says={"attempts": 2}
+    )
 
 
 def test_a10_an_unaligned_job_of_two_pairs_loads() -> None:
@@ -594,7 +770,8 @@ EVERY_FACT: list[RangeFact] = [
     *(failed(c, a) for c in ("c1", "c2") for a in ("a1", "a2", "a3")),
     failed("c1", "a1", "lease_expired"),
     *(completed(c, "a1", text) for c in ("c1", "c2") for text in (GOOD, "")),
-    *(released(c, r) for c in ("c1", "c2") for r in ("expired", "given_back")),
+    *(released(c, r) for c in ("c1", "c2") for r in ("expired", "given_back", "exhausted")),
+    released("c1", "outdone"),
     imported(job=OLDER_SOURCE_JOB),
 ]
 
