@@ -177,6 +177,7 @@ def test_a_stop_is_told_to_people_too(chat: Path) -> None:
         os.kill(process.pid, signal.SIGTERM)
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (143, "")
+    assert "2 of 2 ranges not done." in out
     assert "Stopped by SIGTERM; what was under way is recorded." in out
 
 

@@ -21,6 +21,9 @@ BAD_INPUT = 2
 BROKEN_PIPE = 141
 INTERRUPTED = 130
 
+# Typer's base of all errors in what was typed. Not every version that we allow names it in public.
+USAGE_ERRORS: type[Exception] = getattr(typer, "TyperException", typer.BadParameter.__mro__[2])
+
 
 class CommandGroup(TyperGroup):
     """Hands a broken pipe on to :func:`run`."""
@@ -55,7 +58,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     as_json = "--json" in words
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
-    except typer.TyperException as error:
+    except USAGE_ERRORS as error:
         tell(as_json, "usage", _with_help(error))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
@@ -81,10 +84,10 @@ def tell(as_json: bool, code: str, message: str, place: str | None = None) -> No
         sys.stdout.write(json.dumps(document) + "\n")
 
 
-def _with_help(error: typer.TyperException) -> str:
+def _with_help(error: Any) -> str:
     """What is wrong with the words, and where to read what is right."""
     ctx = getattr(error, "ctx", None)
-    command = ctx.command_path if isinstance(ctx, typer.Context) else PROGRAM
+    command = PROGRAM if ctx is None else ctx.command_path
     return f"{error.format_message().removesuffix('.')} (see {command} --help)"
 
 

@@ -82,6 +82,9 @@ def _show_conversation(console: Console, one: ConversationCompacted) -> None:
     if rows:
         columns = ("Pairs", "Result", "Failures", "Log index")
         console.print(table(*columns, rows=rows, right=["Log index"]))
-    else:
+    not_done = one.due - len(one.ranges)
+    if not_done:
+        console.print(f"{not_done} of {plural(one.due, 'range')} not done.")
+    elif not rows:
         console.print("Nothing was due.")
     console.print()
