@@ -30,7 +30,7 @@ from scenarios import MODEL, OTHER_MODEL, claimed, released
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.errors import AlreadyCompleted, StoreError
 from compaction_ledger.domain.identity import Job, PromptVersion
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
@@ -253,6 +253,32 @@ def test_an_import_while_an_attempt_runs(parts: Parts) -> None:
     assert range_row(parts).status == "done"
     (attempt,) = attempts(parts)
     assert (attempt.outcome, attempt.failure) == ("failed", "truncated")
+
+
+def test_an_attempt_that_an_import_outdid(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    bring_in(parts, JOB)
+    with pytest.raises(AlreadyCompleted):
+        one.finish()
+    row = summary(parts)
+    assert (row.status, row.index, row.holder) == ("imported", 2, None)
+    assert range_row(parts).status == "done"
+    (attempt,) = attempts(parts)
+    assert (attempt.outcome, attempt.failure) == ("outdone", None)
+    assert (attempt.ended_index, attempt.ended_at) == (3, START)
+    assert attempt.input_tokens is None
+
+
+def test_a_claim_that_an_import_outdid_before_its_attempt(parts: Parts) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    bring_in(parts, JOB)
+    with pytest.raises(AlreadyCompleted):
+        one.start()
+    assert summary(parts).status == "imported"
+    assert list(attempts(parts)) == []
 
 
 def test_an_upgrade_under_way_does_not_hide_that_the_range_is_done(parts: Parts) -> None:
