@@ -71,8 +71,8 @@ class DemoTampering(Document):
     index: Count
     """The event whose payload was changed."""
 
-    byte_before: str
-    byte_after: str
+    text_before: str
+    text_after: str
     verified: VerifyDocument
     """The file itself."""
 

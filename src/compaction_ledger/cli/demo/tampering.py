@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 
-def change_one_byte(path: Path, index: int, before: bytes, after: bytes) -> None:
-    """Replace the first ``before`` in an event's stored payload by ``after``, of one byte each.
+def change_payload(path: Path, index: int, before: bytes, after: bytes) -> None:
+    """Replace the first ``before`` in an event's stored payload by ``after``.
 
     The trigger that keeps the log append-only is dropped first, as whoever can write could do.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +20,9 @@ from compaction_ledger.cli.demo.steps import (
     which_lines_count,
     which_ranges_are_due,
 )
-from compaction_ledger.cli.demo.tampering import change_one_byte
+from compaction_ledger.cli.demo.tampering import change_payload
 from compaction_ledger.cli.demo.teller import Teller
+from compaction_ledger.cli.documents.records import SummaryRecord
 from compaction_ledger.cli.documents.upkeep import VerifyDocument
 from compaction_ledger.cli.screen import out, print_json
 from compaction_ledger.cli.views.upkeep import show_verify
@@ -63,8 +65,7 @@ def _walk(path: Path, teller: Teller, keep: Path | None) -> DemoDocument:
         ranges = what_summaries_are_bound_to(stage, plan)
         originals, request = the_next_request(stage)
         first, second, third = case_a(stage), case_b(stage), case_c(stage)
-    index = ranges[1].summaries[0].index
-    tampering = _tamper(path, teller, 0 if index is None else index)
+    tampering = _tamper(path, teller, ranges[1].summaries[0])
     return DemoDocument(
         ok=teller.ok,
         ledger=None if keep is None else str(keep),
@@ -83,17 +84,20 @@ def _walk(path: Path, teller: Teller, keep: Path | None) -> DemoDocument:
     )
 
 
-def _tamper(path: Path, teller: Teller, index: int) -> DemoTampering:
-    before, after = b"5", b"6"
+def _tamper(path: Path, teller: Teller, summary: SummaryRecord) -> DemoTampering:
+    index = summary.index or 0
+    before = re.findall(r"[0-9]+\.[0-9]{2} EUR", summary.text or "")[0]
+    digit = before[-5]
+    after = f"{before[:-5]}{(int(digit) + 1) % 10}{before[-4:]}"
     teller.title(
         "Tampering: somebody changes one byte of a copy of the file",
-        f"Whoever can write to the file can drop its protections. On a copy, the trigger that keeps"
-        f" the log append-only is dropped, and in the summary at index {index} one digit"
-        f" {before.decode()} becomes a {after.decode()}: a figure that nobody ever wrote.",
+        "Whoever can write to the file can drop its protections. On a copy, the trigger that keeps"
+        f" the log append-only is dropped, and in the summary at index {index} {before} becomes"
+        f" {after}: a figure that nobody ever wrote.",
     )
     copy = path.with_name("copy.db")
     shutil.copyfile(path, copy)
-    change_one_byte(copy, index, before, after)
+    change_payload(copy, index, before.encode(), after.encode())
     verified, verified_copy = verified_file(path), verified_file(copy)
     teller.show(show_verify, verified_copy)
     teller.claim(
@@ -112,8 +116,8 @@ def _tamper(path: Path, teller: Teller, index: int) -> DemoTampering:
     )
     return DemoTampering(
         index=index,
-        byte_before=before.decode(),
-        byte_after=after.decode(),
+        text_before=before,
+        text_after=after,
         verified=verified,
         verified_copy=verified_copy,
     )
