@@ -36,13 +36,16 @@ TRUNCATED = Answer("Fund A co", FinishFacts(("length",)), Usage(100, 5))
 UNAVAILABLE = Answer(fault="provider_unavailable", detail="HTTP 503", retry_after=3.0)
 
 
-def lines(count: int, start: int = 0) -> tuple[list[NewMessage], list[NewRun]]:
+def lines(count: int, start: int = 0, sentences: int = 20) -> tuple[list[NewMessage], list[NewRun]]:
     """``count`` pairs as new messages and runs, numbered from ``start``; worth a summary."""
     messages: list[NewMessage] = []
     runs: list[NewRun] = []
     for index in range(start, start + count):
         run = f"run-{index}"
-        reply = f"assistant {index}: it costs {index}.{index} %. " + "Costs are taken yearly. " * 20
+        reply = (
+            f"assistant {index}: it costs {index}.{index} %. "
+            + "Costs are taken yearly. " * sentences
+        )
         messages += (
             NewMessage(f"u{index}", run, "user", f"user {index}: what of fund {index * 7}?"),
             NewMessage(f"a{index}", run, "assistant", reply),

@@ -1,0 +1,227 @@
+"""Writes the golden files of the present format; refuses to touch one that is there.
+
+Run once for each new stored form, and commit what it wrote: from then on it is read for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import get_args
+from uuid import UUID
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from backends import START, SQLiteBackend  # noqa: E402 - found by the line above
+from eventsourcing.persistence import StoredEvent  # noqa: E402
+from histories import every_kind, lines  # noqa: E402
+
+from compaction_ledger.domain.events import (  # noqa: E402
+    AttemptFailed,
+    AttemptStarted,
+    ClaimReleased,
+    DeliveredPairs,
+    DeliveredSummary,
+    Fact,
+    RangeClaimed,
+    RangeCompleted,
+    RequestDelivered,
+    SummaryImported,
+)
+from compaction_ledger.domain.finish import (  # noqa: E402
+    FAILURE_CODES,
+    FinishFacts,
+    FinishSignal,
+    Usage,
+)
+from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion  # noqa: E402
+from compaction_ledger.domain.windows import PolicyNumbers  # noqa: E402
+from compaction_ledger.infrastructure.event_store import codec  # noqa: E402
+from compaction_ledger.infrastructure.event_store.sealing import seal  # noqa: E402
+from compaction_ledger.infrastructure.sqlite.database import FORMAT  # noqa: E402
+from compaction_ledger.ledger import Ledger  # noqa: E402
+from compaction_ledger.settings import Settings  # noqa: E402
+
+FOLDER = HERE / f"format-{FORMAT}"
+ODD = 'Zinsen 1,5 % – "基金" 每年 😀 e\u0301 \u202e\u200b \\ \t\n \x7f \u2028 \U0010ffff'
+ORIGIN = "compaction-ledger/00000000000000000000000000000001"
+SUBJECT = "0123456789abcdef0123456789abcdef"
+PREVIOUS = "ab" * 32
+
+
+def job(*, odd: bool = False) -> Job:
+    """A job; an odd one has other scripts and settings."""
+    name = "消息-" if odd else "m"
+    return Job(
+        scope="scope 'ü'" if odd else "tenant-1",
+        conversation="c/😀" if odd else "c-1",
+        from_pair=20 if odd else 0,
+        to_pair=29 if odd else 9,
+        messages=tuple(f"{name}{number}" for number in range(20)),
+        source_hash="cd" * 32,
+        model=ModelIdentity(
+            "openai", "small", (("temperature", "0"), ("topp", "0.9"), ("ü", "ja")) if odd else ()
+        ),
+        prompt=PromptVersion("conversation-compaction", 2 if odd else 3),
+    )
+
+
+def facts() -> Iterator[tuple[str, Fact]]:
+    """Every stored name in its variants: nulls, settings, empty and full lists, other scripts."""
+    policy = PolicyNumbers(30, 10, 20)
+    identity = job().identity
+    yield (
+        "plain",
+        RangeClaimed("claim-1", "worker-1", identity, job(), policy, 1_750_000_300_000_000),
+    )
+    yield "odd", RangeClaimed("claim-ü", ODD[:9], identity, job(odd=True), policy, 2**53 - 1)
+    yield "first", AttemptStarted("claim-1", "attempt-1", identity, 1, 1_750_000_300_000_000)
+    yield "second", AttemptStarted("claim-1", "attempt-2", identity, 2, 1_750_000_600_000_000)
+    yield (
+        "full",
+        AttemptFailed(
+            claim_id="claim-1",
+            attempt_id="attempt-1",
+            identity=identity,
+            failure="tool_call",
+            also=FAILURE_CODES,  # every code there is
+            finish=FinishFacts(
+                get_args(FinishSignal), 2, refusal=True, provider_words=("tool_calls", "länge")
+            ),
+            usage=Usage(1_234, 56),
+            output_digest="ef" * 32,
+            retry_at=1_750_000_301_000_000,
+            detail="HTTP 503",
+        ),
+    )
+    yield (
+        "nulls",
+        AttemptFailed(
+            claim_id="claim-1",
+            attempt_id="attempt-2",
+            identity=identity,
+            failure="lease_expired",
+            also=(),
+            finish=FinishFacts(),
+            usage=Usage(),
+            output_digest=None,
+            retry_at=None,
+            detail=None,
+        ),
+    )
+    stop = FinishFacts(("stop",), provider_words=("stop",))
+    yield (
+        "plain",
+        RangeCompleted(
+            "claim-1", "attempt-1", identity, "cd" * 32, "A costs 0.3 %.", stop, Usage(100, 10)
+        ),
+    )
+    yield "odd", RangeCompleted("claim-1", "attempt-1", identity, "cd" * 32, ODD, stop, Usage())
+    for reason in (
+        "given_back",
+        "source_changed",
+        "expired",
+        "backing_off",
+        "stopped",
+        "exhausted",
+        "outdone",
+    ):
+        yield reason, ClaimReleased("claim-1", identity, reason)
+    yield "plain", SummaryImported("import-1", identity, job(), "A costs 0.3 %.", "old store")
+    yield "odd", SummaryImported("import-2", identity, job(odd=True), ODD, "旧系统")
+    yield (
+        "full",
+        RequestDelivered(
+            delivery_id="delivery-1",
+            scope="scope 'ü'",
+            conversation="c/😀",
+            run="run-7",
+            shape="openai-chat",
+            pairs=(
+                DeliveredPairs(0, 9, "summarized", None),
+                DeliveredPairs(10, 19, "left_out", "over_budget"),
+                DeliveredPairs(20, 29, "verbatim", None),
+            ),
+            summaries=(DeliveredSummary(0, 9, identity, 2),),
+            rejected=(("ef" * 32, "source_changed"),),
+            replaced=(("消息-3", 2),),
+            bytes_used=9_000,
+            bytes_allowed=10_000,
+            request_digest="01" * 32,
+        ),
+    )
+    yield (
+        "empty",
+        RequestDelivered(
+            delivery_id="delivery-2",
+            scope="tenant-1",
+            conversation="c-1",
+            run=None,
+            shape="anthropic",
+            pairs=(),
+            summaries=(),
+            rejected=(),
+            replaced=(),
+            bytes_used=0,
+            bytes_allowed=1,
+            request_digest="01" * 32,
+        ),
+    )
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
+        file.write(data)
+
+
+def make_events() -> None:
+    """Payload, envelope and leaf hash of every variant."""
+    for version, (variant, fact) in enumerate(facts(), start=1):
+        topic, payload = codec.topic_of(fact), codec.encode(fact)
+        event = StoredEvent(UUID(int=version), version, topic, payload)
+        previous = PREVIOUS if version % 2 else ""
+        envelope, leaf = seal(event, ORIGIN, SUBJECT, previous, START + version)
+        name = FOLDER / "events" / f"{topic}.{variant}"
+        write(name.with_name(f"{name.name}.payload.json"), payload)
+        write(name.with_name(f"{name.name}.envelope.json"), envelope)
+        write(name.with_name(f"{name.name}.leaf"), leaf.hex().encode() + b"\n")
+
+
+def make_ledger() -> None:
+    """A whole ledger with its read-model rows."""
+    target = FOLDER / "ledger.db"
+    if target.exists():
+        raise FileExistsError(target)
+    store = SQLiteBackend(FOLDER)
+    parts = store.open()
+    parts.transcripts.append("tenant-1", "c-1", *lines(73, sentences=8))
+    every_kind(parts)
+    parts.transcripts.revise("tenant-1", "c-1", "a70", "revised \ud800 " + ODD)
+    parts.transcripts.delete("tenant-1", "c-1", "u71")
+    parts.transcripts.set_run("tenant-1", "c-1", "run-72", "failed")
+    ledger = Ledger(parts, Settings())
+    ledger.catch_up()
+    ledger.record_delivery(ledger.assemble("c-1", scope="tenant-1", budget=10**6))
+    rows = {"size": ledger.size(), "tables": parts.read_models.records()}
+    write(
+        FOLDER / "ledger.rows.json", json.dumps(rows, ensure_ascii=False, indent=1).encode() + b"\n"
+    )
+    store.close()
+    with closing(sqlite3.connect(target)) as connection:
+        # Small pages, so that the file is small.
+        for statement in ("journal_mode = DELETE", "page_size = 512"):
+            connection.execute(f"PRAGMA {statement}")
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+if __name__ == "__main__":
+    make_events()
+    make_ledger()
