@@ -8,20 +8,21 @@ microseconds since the epoch. Nothing here is checked on construction: history l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import ConfigDict
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from compaction_ledger.domain.finish import FailureCode, FinishFacts, Usage
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.windows import PolicyNumbers
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
 
 
 class _Stored:
     """Stored payloads are read strictly: no unknown key, no conversion (A10)."""
 
     __slots__ = ()
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": True}
 
 
 ReleaseReason = Literal[

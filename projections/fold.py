@@ -63,28 +63,18 @@ def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _registry: Promp
     rows.put(summary)
     rows.put(
         AttemptRecord(
-            identity=fact.identity,
-            number=fact.number,
-            scope=summary.scope,
-            conversation=summary.conversation,
-            from_pair=summary.from_pair,
-            to_pair=summary.to_pair,
-            attempt_id=fact.attempt_id,
-            claim_id=fact.claim_id,
-            holder=summary.holder or "",
-            outcome="running",
-            failure=None,
-            also="[]",
-            detail=None,
-            signals="[]",
-            tool_calls=0,
-            output_digest=None,
-            input_tokens=None,
-            output_tokens=None,
+            fact.identity,
+            fact.number,
+            summary.scope,
+            summary.conversation,
+            summary.from_pair,
+            summary.to_pair,
+            fact.attempt_id,
+            fact.claim_id,
+            summary.holder or "",
+            "running",
             started_index=entry.index,
             started_at=entry.recorded_at,
-            ended_index=None,
-            ended_at=None,
         )
     )
     _set_range(rows, entry, summary, "running")

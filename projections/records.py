@@ -139,18 +139,18 @@ class AttemptRecord(Record):
     claim_id: str
     holder: str
     outcome: str
-    failure: str | None
-    also: str
-    detail: str | None
-    signals: str
-    tool_calls: int
-    output_digest: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    started_index: int
-    started_at: int
-    ended_index: int | None
-    ended_at: int | None
+    failure: str | None = None
+    also: str = "[]"
+    detail: str | None = None
+    signals: str = "[]"
+    tool_calls: int = 0
+    output_digest: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    started_index: int = 0
+    started_at: int = 0
+    ended_index: int | None = None
+    ended_at: int | None = None
 
     def row(self) -> AttemptRow:
         """The row as the read models answer with it."""

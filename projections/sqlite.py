@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -25,7 +26,7 @@ from compaction_ledger.projections.records import (
 )
 
 BATCH = 500
-REBUILD_BATCH = 1_000  # nobody waits for these rows, and each batch is a commit
+REBUILD_BATCH = 1_000  # nobody waits for these rows
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -48,7 +49,9 @@ class Database(Protocol):
 
     read_only: bool
 
-    def transaction(self, *, commit: bool) -> AbstractContextManager[Cursor]: ...
+    def transaction(
+        self, *, commit: bool, durable: bool = True
+    ) -> AbstractContextManager[Cursor]: ...
 
 
 class SQLiteReadModels:
@@ -130,11 +133,11 @@ class SQLiteReadModels:
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         """Build a new generation beside the serving one and switch (P3). Begins anew after a kill."""
-        with self._database.transaction(commit=True) as cursor:
+        with self._database.transaction(commit=True, durable=False) as cursor:
             generation = self._new_generation(cursor)
         self._follow(log, generation, 0, progress, REBUILD_BATCH)
         while True:
-            with self._database.transaction(commit=True) as cursor:
+            with self._database.transaction(commit=True, durable=False) as cursor:
                 # Nobody can append while we hold the write lock: what is missing now is all there is.
                 position = _position(cursor, generation)
                 if position == _log_size(cursor):
@@ -154,7 +157,7 @@ class SQLiteReadModels:
         size = log.size()
         while position < size:
             entries = log.read(position, batch, size)
-            with self._database.transaction(commit=True) as cursor:
+            with self._database.transaction(commit=True, durable=False) as cursor:
                 reached = _position(cursor, generation)
                 if reached == position:
                     self._apply(cursor, generation, entries)
@@ -167,7 +170,7 @@ class SQLiteReadModels:
 
     def _apply(self, cursor: Cursor, generation: int, entries: Sequence[Recorded]) -> None:
         rows = _BatchRows(cursor, generation)
-        rows.fetch_summaries({e.fact.identity for e in entries if hasattr(e.fact, "identity")})
+        rows.fetch(entries)
         for entry in entries:
             apply(rows, entry, self._registry)
         rows.write()
@@ -178,7 +181,7 @@ class SQLiteReadModels:
         with self._database.transaction(commit=False) as cursor:
             if _has_state(cursor):
                 return
-        with self._database.transaction(commit=True) as cursor:
+        with self._database.transaction(commit=True, durable=False) as cursor:
             for statement in _statements("state.sql"):
                 cursor.execute(statement)
             cursor.execute("SELECT count(*) FROM read_model_generations")
@@ -242,16 +245,30 @@ class _BatchRows:
         self._seen: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
         self._changed: dict[type[Record], dict[Any, Record]] = {record: {} for record in RECORDS}
 
-    def fetch_summaries(self, identities: set[str]) -> None:
-        """Read all summaries of the batch at once."""
-        marks = ",".join("?" * len(identities))
+    def fetch(self, entries: Sequence[Recorded]) -> None:
+        """Read the summaries and ranges of a batch at once, not one by one."""
+        identities = {e.fact.identity for e in entries if not isinstance(e.fact, RequestDelivered)}
+        self._fetch_all(SummaryRecord, identities, [(identity,) for identity in identities])
+        jobs = (e.fact.job for e in entries if isinstance(e.fact, (RangeClaimed, SummaryImported)))
+        ranges = {(job.scope, job.conversation, job.from_pair) for job in jobs}
+        self._fetch_all(RangeRecord, ranges, list(ranges))
+
+    def _fetch_all(
+        self, kind: type[AnyRecord], keys: set[Any], values: list[tuple[Any, ...]]
+    ) -> None:
+        if not keys:
+            return
+        names = ", ".join(columns(kind)[: kind.key])
+        marks = ", ".join([f"({', '.join('?' * kind.key)})"] * len(values))
         self._cursor.execute(
-            f"SELECT * FROM summaries_{self._generation} WHERE identity IN ({marks})",
-            list(identities),
+            f"SELECT * FROM {kind.table}_{self._generation} WHERE ({names}) IN (VALUES {marks})",
+            [value for row in values for value in row],
         )
-        seen = self._seen[SummaryRecord]
-        seen.update(dict.fromkeys(identities))
-        seen.update((row[0], SummaryRecord(*row)) for row in self._cursor.fetchall())
+        seen = self._seen[kind]
+        seen.update(dict.fromkeys(keys))
+        for row in self._cursor.fetchall():
+            record = kind(*row)
+            seen[record.key_values()] = record
 
     def summary(self, identity: str) -> SummaryRecord | None:
         seen = self._seen[SummaryRecord]
@@ -276,7 +293,7 @@ class _BatchRows:
     def write(self) -> None:
         """Store every changed row, one statement per table, in the order of the tables' keys."""
         for kind, records in self._changed.items():
-            rows = [records[key].values() for key in sorted(records)]
+            rows = map(kind.values_of, [records[key] for key in sorted(records)])
             self._cursor.executemany(_upsert(kind, self._generation), rows)
 
     def _fetch(self, kind: type[AnyRecord], values: tuple[Any, ...], key: Any) -> AnyRecord | None:

@@ -8,10 +8,10 @@ old one readable; ``tests/golden`` holds every stored form there ever was.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, ValidationError
 
 from compaction_ledger.domain.errors import InvalidInput, MalformedEvent, UnknownEvent
 from compaction_ledger.domain.events import (
@@ -25,6 +25,9 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 STORED_NAMES: dict[type[Fact], tuple[str, int]] = {
     RangeClaimed: ("RangeClaimed", 1),
     AttemptStarted: ("AttemptStarted", 1),
@@ -36,8 +39,15 @@ STORED_NAMES: dict[type[Fact], tuple[str, int]] = {
 }
 
 _TOPICS = {fact: f"{name}@{schema}" for fact, (name, schema) in STORED_NAMES.items()}
-_ADAPTERS: dict[type[Fact], TypeAdapter[Any]] = {fact: TypeAdapter(fact) for fact in STORED_NAMES}
-_BY_TOPIC = {topic: _ADAPTERS[fact] for fact, topic in _TOPICS.items()}
+_BY_TOPIC = {topic: fact for fact, topic in _TOPICS.items()}
+
+
+@cache
+def _adapter(fact: type[Fact]) -> TypeAdapter[Any]:
+    """What reads and writes a fact; made at its first use, which not every command comes to."""
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(fact)
 
 
 def topic_of(fact: Fact) -> str:
@@ -48,18 +58,18 @@ def topic_of(fact: Fact) -> str:
 def encode(fact: Fact) -> bytes:
     """The payload of a fact, as stored. Raises :class:`InvalidInput` for text that is not well formed."""
     try:
-        return _ADAPTERS[type(fact)].dump_json(fact)
+        return _adapter(type(fact)).dump_json(fact)
     except PydanticSerializationError as error:
         raise InvalidInput(f"cannot be stored: {error}", place=type(fact).__name__) from error
 
 
 def decode(topic: str, payload: bytes, index: int | None = None) -> Fact:
     """The fact that was stored under ``topic``. Raises :class:`UnknownEvent` or :class:`MalformedEvent`."""
-    adapter = _BY_TOPIC.get(topic)
-    if adapter is None:
+    stored = _BY_TOPIC.get(topic)
+    if stored is None:
         raise UnknownEvent(f"unknown event {topic!r}", index=index)
     try:
-        fact: Fact = adapter.validate_json(payload)
+        fact: Fact = _adapter(stored).validate_json(payload)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

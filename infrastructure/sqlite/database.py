@@ -42,11 +42,12 @@ class Transaction:
     A context manager of its own instead of three nested ones: it stands around every read and write.
     """
 
-    __slots__ = ("_commit", "_connection", "_database", "_raw")
+    __slots__ = ("_commit", "_connection", "_database", "_durable", "_raw")
 
-    def __init__(self, database: Database, *, commit: bool) -> None:
+    def __init__(self, database: Database, *, commit: bool, durable: bool = True) -> None:
         self._database = database
         self._commit = commit
+        self._durable = durable
 
     def __enter__(self) -> sqlite3.Cursor:
         try:
@@ -57,6 +58,8 @@ class Transaction:
             raise translated(error, self._database.path) from error
         self._raw = self._connection.raw
         try:
+            if not self._durable:
+                self._raw.execute("PRAGMA synchronous = NORMAL")
             return self._raw.execute("BEGIN IMMEDIATE" if self._commit else "BEGIN")
         except sqlite3.Error as error:
             self._database.pool.put_connection(self._connection)
@@ -82,6 +85,8 @@ class Transaction:
         """Undo what was not committed; a connection that cannot even do that is not used again."""
         try:
             self._raw.rollback()  # nothing to do after a commit
+            if not self._durable:
+                self._raw.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error:
             self._connection.close()
         with suppress(ConnectionPoolClosedError):  # by another thread, meanwhile
@@ -150,12 +155,14 @@ class Database(SQLiteDatastore):
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
 
-    def transaction(self, *, commit: bool) -> Transaction:  # type: ignore[override]
+    def transaction(self, *, commit: bool, durable: bool = True) -> Transaction:  # type: ignore[override]
         """A transaction; rolled back on any error, which comes out as one of our own tree.
 
-        A writing one is ``BEGIN IMMEDIATE``: it waits for its turn before it reads anything.
+        A writing one is ``BEGIN IMMEDIATE``: it waits for its turn before it reads anything. One that is
+        not ``durable`` may be lost as a whole when the power fails, never in part: for what can be made
+        again from the log. The next durable commit makes it durable too.
         """
-        return Transaction(self, commit=commit)
+        return Transaction(self, commit=commit, durable=durable)
 
 
 def open_database(path: Path, *, create: bool = True, read_only: bool = False) -> Database:

@@ -201,6 +201,11 @@ def start_up(rounds: int) -> Figures:
     commands = {
         "nothing": [sys.executable, "-c", "pass"],
         "dependencies": [sys.executable, "-c", "import pydantic, eventsourcing.application"],
+        "dependencies_used": [
+            sys.executable,
+            "-c",
+            "from pydantic import BaseModel, TypeAdapter; import eventsourcing.application",
+        ],
         "package": [sys.executable, "-c", "import compaction_ledger"],
         "ledger": [sys.executable, "-c", "from compaction_ledger import Ledger"],
         "typer": [sys.executable, "-c", "import typer"],
@@ -210,6 +215,7 @@ def start_up(rounds: int) -> Figures:
     return {
         "import_over_dependencies": ratio(seconds, "package", "dependencies"),
         "import_ledger_over_dependencies": ratio(seconds, "ledger", "dependencies"),
+        "import_ledger_over_dependencies_used": ratio(seconds, "ledger", "dependencies_used"),
         "help_over_typer": ratio(seconds, "help", "typer"),
         "import_ledger_ms": median(seconds["ledger"]) * 1e3,
         "help_ms": median(seconds["help"]) * 1e3,
