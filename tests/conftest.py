@@ -4,6 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# For mutation testing: few examples, the same ones each time, and no time limit on one example.
+settings.register_profile(
+    "mutation", max_examples=40, derandomize=True, database=None, deadline=None
+)
+if profile := os.environ.get("HYPOTHESIS_PROFILE"):
+    settings.load_profile(profile)
 
 ROOT = Path(__file__).resolve().parents[1]
 

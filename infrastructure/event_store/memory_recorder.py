@@ -63,10 +63,10 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return len(self._stored_events), self._origin
 
-    def totals(self) -> tuple[int, str, int, int]:
-        """The log's size and origin, and how many events and leaves are stored."""
+    def totals(self) -> tuple[int, str, int]:
+        """The log's size and origin, and how many events are stored."""
         with self._database_lock:
-            return (*self.head(), len(self._stored_events), len(self._leaves))
+            return (*self.head(), len(self._leaves))
 
     def subject(self, scope: str, conversation: str, new_reference: str) -> str:
         """The reference of a conversation; ``new_reference`` is kept for one that has none."""

@@ -17,11 +17,7 @@ from compaction_ledger.infrastructure.sqlite.database import Database
 Row = tuple[int, str, int, str, bytes, bytes, bytes]
 """Index, stream, version, topic, payload, envelope, leaf hash."""
 
-_ROWS = (
-    "SELECT e.idx, e.originator_id, e.originator_version, e.topic, e.state, l.envelope, l.hash "
-    "FROM stored_events AS e LEFT JOIN leaves AS l ON l.idx = e.idx "
-)
-_NO_LEAF = (b"", b"")
+_ROWS = "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf FROM stored_events "
 
 
 class SealedSQLiteRecorder(SQLiteApplicationRecorder):
@@ -71,10 +67,17 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             envelope, leaf = seal(event, origin, subject, previous[stream], recorded)
             try:
                 cursor.execute(
-                    "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)",
-                    (index, stream, event.originator_version, event.topic, event.state),
+                    "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        index,
+                        stream,
+                        event.originator_version,
+                        event.topic,
+                        leaf,
+                        envelope,
+                        event.state,
+                    ),
                 )
-                cursor.execute("INSERT INTO leaves VALUES (?, ?, ?)", (index, envelope, leaf))
             except sqlite3.IntegrityError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE:
                     raise  # another wrote this version of the stream first (A8)
@@ -89,7 +92,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         try:
             with self.datastore.transaction(commit=False) as cursor:
                 for index, _, envelope in sealed:
-                    cursor.execute("SELECT envelope FROM leaves WHERE idx = ?", (index,))
+                    cursor.execute("SELECT envelope FROM stored_events WHERE idx = ?", (index,))
                     if cursor.fetchone() != (envelope,):
                         return False
         except StoreError:
@@ -106,13 +109,13 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
         """The events of a stream, each checked against its seal. Raises :class:`DamagedLog`."""
-        where, params = ["e.originator_id = ?"], [stream_hex(originator_id)]
+        where, params = ["originator_id = ?"], [stream_hex(originator_id)]
         if gt is not None:
-            where.append(f"e.originator_version > {gt:d}")
+            where.append(f"originator_version > {gt:d}")
         if lte is not None:
-            where.append(f"e.originator_version <= {lte:d}")
+            where.append(f"originator_version <= {lte:d}")
         statement = (
-            f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.originator_version {'DESC' if desc else 'ASC'}"
+            f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY originator_version {'DESC' if desc else 'ASC'}"
             + ("" if limit is None else f" LIMIT {limit:d}")
         )
         with self.datastore.transaction(commit=False) as cursor:
@@ -142,14 +145,14 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         self, start: int, limit: int, stop: int | None = None, topics: Sequence[str] = ()
     ) -> list[Row]:
         """At most ``limit`` rows from index ``start``, below ``stop``, in order, unchecked."""
-        where = [f"e.idx >= {start:d}"]
+        where = [f"idx >= {start:d}"]
         if stop is not None:
-            where.append(f"e.idx < {stop:d}")
+            where.append(f"idx < {stop:d}")
         if topics:
-            where.append(f"e.topic IN ({','.join('?' * len(topics))})")
+            where.append(f"topic IN ({','.join('?' * len(topics))})")
         with self.datastore.transaction(commit=False) as cursor:
             cursor.execute(
-                f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY e.idx LIMIT {limit:d}", list(topics)
+                f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY idx LIMIT {limit:d}", list(topics)
             )
             rows: list[Row] = cursor.fetchall()
         return rows
@@ -159,15 +162,15 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         rows: list[Row] = []
         with self.datastore.transaction(commit=False) as cursor:
             for chunk in _chunks(indices, 500):
-                cursor.execute(f"{_ROWS}WHERE e.idx IN ({','.join('?' * len(chunk))})", chunk)
+                cursor.execute(f"{_ROWS}WHERE idx IN ({','.join('?' * len(chunk))})", chunk)
                 rows += cursor.fetchall()
         return rows
 
     def rows_of(self, stream: str) -> list[Row]:
         """All rows of one stream, in its order, unchecked."""
         with self.datastore.transaction(commit=False) as cursor:
-            order = "ORDER BY e.originator_version"
-            cursor.execute(f"{_ROWS}WHERE e.originator_id = ? {order}", (stream,))
+            order = "ORDER BY originator_version"
+            cursor.execute(f"{_ROWS}WHERE originator_id = ? {order}", (stream,))
             rows: list[Row] = cursor.fetchall()
         return rows
 
@@ -176,18 +179,16 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             return _head(cursor)
 
-    def totals(self) -> tuple[int, str, int, int]:
-        """The log's size and origin, and how many events and leaves are stored, in one snapshot."""
+    def totals(self) -> tuple[int, str, int]:
+        """The log's size and origin, and how many events are stored, in one snapshot."""
         with self.datastore.transaction(commit=False) as cursor:
             try:
                 size, origin = _head(cursor)
             except DamagedLog:
                 size, origin = 0, ""
-            cursor.execute(
-                "SELECT (SELECT count(*) FROM stored_events), (SELECT count(*) FROM leaves)"
-            )
-            events, leaves = cursor.fetchone()
-        return size, origin, events, leaves
+            cursor.execute("SELECT count(*) FROM stored_events")
+            (events,) = cursor.fetchone()
+        return size, origin, events
 
     def subject(self, scope: str, conversation: str, new_reference: str) -> str:
         """The reference of a conversation; ``new_reference`` is stored for one that has none."""
@@ -220,9 +221,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
 def checked_event(row: Row) -> StoredEvent:
     """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
     index, stream, version, topic, state, envelope, leaf = row
-    sealed_time(
-        index, stream, version, topic, state, *((envelope, leaf) if envelope and leaf else _NO_LEAF)
-    )
+    sealed_time(index, stream, version, topic, state, envelope, leaf)
     return StoredEvent(UUID(stream), version, topic, state)
 
 
@@ -236,8 +235,8 @@ def _head(cursor: sqlite3.Cursor) -> tuple[int, str]:
 
 def _last_leaf(cursor: sqlite3.Cursor, stream: str) -> str:
     cursor.execute(
-        "SELECT l.hash FROM stored_events AS e JOIN leaves AS l ON l.idx = e.idx "
-        "WHERE e.originator_id = ? ORDER BY e.originator_version DESC LIMIT 1",
+        "SELECT leaf FROM stored_events WHERE originator_id = ? "
+        "ORDER BY originator_version DESC LIMIT 1",
         (stream,),
     )
     row = cursor.fetchone()

@@ -1,4 +1,5 @@
--- Format 1 of a ledger file. The log: head, events and leaves (proof.md L1).
+-- Format 1 of a ledger file. The log: its head, and events with their leaves (proof.md L1).
+-- An event and its leaf are one row: one write, and no event without its leaf.
 CREATE TABLE log_head (
     id     INTEGER PRIMARY KEY CHECK (id = 0),
     size   INTEGER NOT NULL CHECK (size >= 0),
@@ -10,14 +11,10 @@ CREATE TABLE stored_events (
     originator_id      TEXT NOT NULL,
     originator_version INTEGER NOT NULL,
     topic              TEXT NOT NULL,
+    leaf               BLOB NOT NULL,
+    envelope           BLOB NOT NULL,
     state              BLOB NOT NULL,
     UNIQUE (originator_id, originator_version)
-);
-
-CREATE TABLE leaves (
-    idx      INTEGER PRIMARY KEY,
-    envelope BLOB NOT NULL,
-    hash     BLOB NOT NULL
 );
 
 -- The random reference that stands for a conversation in the log (L3, L4).
@@ -31,10 +28,6 @@ CREATE TABLE subjects (
 CREATE TRIGGER stored_events_no_update BEFORE UPDATE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER stored_events_no_delete BEFORE DELETE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER leaves_no_update BEFORE UPDATE ON leaves
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER leaves_no_delete BEFORE DELETE ON leaves
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 
 -- Transcripts: nothing is changed or removed; an edit or a deletion is a new revision of its message.

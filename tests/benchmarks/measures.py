@@ -182,8 +182,8 @@ def verify(ledger: Ledger, path: Path, rounds: int) -> dict[str, list[float]]:
 
     def read_and_hash() -> None:
         rows = connection.execute(
-            "SELECT e.idx, e.originator_id, e.originator_version, e.topic, e.state, l.envelope, l.hash "
-            "FROM stored_events AS e JOIN leaves AS l ON l.idx = e.idx ORDER BY e.idx"
+            "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
+            "FROM stored_events ORDER BY idx"
         )
         for row in rows:
             hashlib.sha256(row[4]).digest()

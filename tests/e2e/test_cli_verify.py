@@ -33,7 +33,7 @@ sys.exit(run(sys.argv[2:]))
 def tamper(path: Path, *statements: str) -> None:
     """Change the file as somebody could who does not use this software."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        for trigger in ("stored_events_no_update", "stored_events_no_delete", "leaves_no_update"):
+        for trigger in ("stored_events_no_update", "stored_events_no_delete"):
             connection.execute(f"DROP TRIGGER {trigger}")
         for statement in statements:
             connection.execute(statement)
@@ -55,7 +55,7 @@ def test_a_ledger_in_order(demo_ledger: Path) -> None:
     [
         ("UPDATE stored_events SET state = replace(state, '5', '6') WHERE idx = 5", 5),
         ("UPDATE stored_events SET topic = 'AttemptFailed@1' WHERE idx = 7", 7),
-        ("UPDATE leaves SET hash = zeroblob(32) WHERE idx = 22", 22),
+        ("UPDATE stored_events SET leaf = zeroblob(32) WHERE idx = 22", 22),
         ("DELETE FROM stored_events WHERE idx = 0", 0),
         ("DELETE FROM stored_events WHERE idx = 22", 22),
     ],

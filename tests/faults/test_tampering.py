@@ -109,24 +109,21 @@ LEAF = {
         "CAST(envelope AS TEXT)",
         "CAST(replace(CAST(envelope AS TEXT), '\"recorded\":1', '\"recorded\":2') AS BLOB)",
     ],
-    "hash": ["zeroblob(32)", "x''", "'text'", "7", "hex(hash)", "substr(hash, 1, 31)"],
+    "leaf": ["zeroblob(32)", "x''", "'text'", "7", "hex(leaf)", "substr(leaf, 1, 31)"],
 }
-COLUMNS = [
-    (table, column, value)
-    for table, columns in (("stored_events", EVENT), ("leaves", LEAF))
-    for column, values in columns.items()
-    for value in values
-]
+COLUMNS = [(column, value) for column, values in {**EVENT, **LEAF}.items() for value in values]
 
 
-@pytest.mark.parametrize(("table", "column", "value"), COLUMNS)
+@pytest.mark.parametrize(("column", "value"), COLUMNS)
 @pytest.mark.parametrize("place", [0, SUMMARY, LAST])
 def test_a_changed_column_is_found_at_its_index(
-    copy: Path, size: int, table: str, column: str, value: str, place: int
+    copy: Path, size: int, column: str, value: str, place: int
 ) -> None:
     index = place % size
     before = _everything(copy)
-    verification = tampered(copy, f"UPDATE {table} SET {column} = {value} WHERE idx = {index}")
+    verification = tampered(
+        copy, f"UPDATE stored_events SET {column} = {value} WHERE idx = {index}"
+    )
     if _everything(copy) == before:  # the value is what stands there anyway
         assert verification.ok
         return
@@ -138,19 +135,14 @@ def test_a_changed_column_is_found_at_its_index(
 
 def _everything(path: Path) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
-        return [
-            row
-            for table in ("stored_events", "leaves")
-            for row in connection.execute(f"SELECT *, typeof(idx) FROM {table}").fetchall()
-        ]
+        return connection.execute("SELECT *, typeof(idx) FROM stored_events").fetchall()
 
 
 @pytest.mark.parametrize("place", [1, LAST])
 def test_a_changed_index_is_found(copy: Path, size: int, place: int) -> None:
     index = place % size
-    for table in ("stored_events", "leaves"):
-        verification = tampered(copy, f"UPDATE {table} SET idx = 500 WHERE idx = {index}")
-        assert index in [finding.index for finding in verification.findings]
+    verification = tampered(copy, f"UPDATE stored_events SET idx = 500 WHERE idx = {index}")
+    assert index in [finding.index for finding in verification.findings]
 
 
 @pytest.mark.parametrize("value", ["size - 1", "size + 1", "0", "'x'", "1.5", "-1", "x'00'"])
@@ -191,8 +183,8 @@ def test_swapped_ciphertexts_of_one_kind_are_found_at_both(copy: Path) -> None:
 
 def test_swapped_leaves_are_found_at_both(copy: Path) -> None:
     def swap(connection: sqlite3.Connection) -> None:
-        for column in ("envelope", "hash"):
-            connection.executescript(_swap("leaves", column, SUMMARY, IMPORTED))
+        for column in ("envelope", "leaf"):
+            connection.executescript(_swap("stored_events", column, SUMMARY, IMPORTED))
 
     verification = tampered(copy, swap)
     assert {index for _, index in found(verification)} >= {SUMMARY, IMPORTED}
@@ -203,12 +195,11 @@ def test_events_swapped_with_their_leaves_are_found(copy: Path, one: int, other:
     """Within one stream the chain shows it; between two, only what the rows say of places (K3)."""
 
     def swap(connection: sqlite3.Connection) -> None:
-        for table in ("stored_events", "leaves"):
-            connection.executescript(
-                f"UPDATE {table} SET idx = -1 WHERE idx = {one};"
-                f"UPDATE {table} SET idx = {one} WHERE idx = {other};"
-                f"UPDATE {table} SET idx = {other} WHERE idx = -1;"
-            )
+        connection.executescript(
+            f"UPDATE stored_events SET idx = -1 WHERE idx = {one};"
+            f"UPDATE stored_events SET idx = {one} WHERE idx = {other};"
+            f"UPDATE stored_events SET idx = {other} WHERE idx = -1;"
+        )
 
     assert not tampered(copy, swap).ok
 
@@ -224,39 +215,31 @@ def _swap(table: str, column: str, one: int, other: int) -> str:
 
 
 @pytest.mark.parametrize("place", [0, 7, LAST], ids=["first", "middle", "last"])
-@pytest.mark.parametrize("tables", [("stored_events",), ("leaves",), ("stored_events", "leaves")])
-def test_a_deleted_row_is_found(copy: Path, size: int, place: int, tables: tuple[str, ...]) -> None:
+def test_a_deleted_row_is_found(copy: Path, size: int, place: int) -> None:
     index = place % size
-    deletion = "".join(f"DELETE FROM {table} WHERE idx = {index};" for table in tables)
-    verification = tampered(copy, deletion)
-    codes = found(verification)
+    codes = found(tampered(copy, f"DELETE FROM stored_events WHERE idx = {index}"))
     assert codes[0] == ("head", None)
-    assert ("leaf" if tables == ("leaves",) else "hole", index) in codes
+    assert ("hole", index) in codes
 
 
 @pytest.mark.parametrize("kept", [0, 1, 10])
 def test_a_deleted_tail_is_found(copy: Path, kept: int) -> None:
-    deletion = "".join(
-        f"DELETE FROM {table} WHERE idx >= {kept};" for table in ("stored_events", "leaves")
-    )
+    deletion = f"DELETE FROM stored_events WHERE idx >= {kept}"
     assert ("hole", kept) in found(tampered(copy, deletion))
 
 
 def test_a_tail_deleted_with_its_head_shows_in_the_read_models(copy: Path) -> None:
     """The log alone is consistent then: only a checkpoint could tell. The rows know better."""
-    deletion = "".join(
-        f"DELETE FROM {table} WHERE idx >= 10;" for table in ("stored_events", "leaves")
-    )
+    deletion = "DELETE FROM stored_events WHERE idx >= 10;"
     verification = tampered(copy, f"{deletion} UPDATE log_head SET size = 10;")
     assert found(verification) == [("read_models", None)]
 
 
 def test_a_deleted_row_put_back_elsewhere_is_found(copy: Path, size: int) -> None:
     def move(connection: sqlite3.Connection) -> None:
-        for table in ("stored_events", "leaves"):
-            connection.execute(f"UPDATE {table} SET idx = {size} WHERE idx = 0")
-            connection.execute(f"UPDATE {table} SET idx = idx - 100")
-            connection.execute(f"UPDATE {table} SET idx = idx + 99")
+        connection.execute(f"UPDATE stored_events SET idx = {size} WHERE idx = 0")
+        connection.execute("UPDATE stored_events SET idx = idx - 100")
+        connection.execute("UPDATE stored_events SET idx = idx + 99")
 
     codes = found(tampered(copy, move))
     assert {("stream", 0), ("stream", size - 1)} <= set(codes)
@@ -266,7 +249,7 @@ def test_a_deleted_row_put_back_as_it_was_is_no_change(copy: Path) -> None:
     def put_back(connection: sqlite3.Connection) -> None:
         row = connection.execute("SELECT * FROM stored_events WHERE idx = 7").fetchone()
         connection.execute("DELETE FROM stored_events WHERE idx = 7")
-        connection.execute("INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO stored_events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     assert tampered(copy, put_back).ok
 
@@ -277,7 +260,7 @@ def test_an_event_slipped_in_is_found(copy: Path, size: int) -> None:
             "SELECT originator_id, originator_version, topic, state FROM stored_events WHERE idx = 2"
         ).fetchone()
         connection.execute(
-            "INSERT INTO stored_events VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO stored_events VALUES (?, ?, ?, ?, x'', x'', ?)",
             (size, stream, version + 50, topic, state),
         )
 
@@ -292,13 +275,13 @@ def test_an_event_slipped_in_is_found(copy: Path, size: int) -> None:
 def reseal(connection: sqlite3.Connection, index: int, **changes: object) -> bytes:
     """Write the leaf of ``index`` anew, consistent in itself, with ``changes`` to its envelope."""
     (envelope,) = connection.execute(
-        "SELECT envelope FROM leaves WHERE idx = ?", (index,)
+        "SELECT envelope FROM stored_events WHERE idx = ?", (index,)
     ).fetchone()
     fields = {**json.loads(envelope), **changes}
     written = json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
     assert parse(written) is not None
     connection.execute(
-        "UPDATE leaves SET envelope = ?, hash = ? WHERE idx = ?",
+        "UPDATE stored_events SET envelope = ?, leaf = ? WHERE idx = ?",
         (written, leaf_hash(written), index),
     )
     return leaf_hash(written)
@@ -416,9 +399,8 @@ TEXT = [
     "UPDATE stored_events SET topic = x'00' WHERE idx = 2",
     "UPDATE stored_events SET originator_id = x'00' WHERE idx = 2",
     "UPDATE stored_events SET originator_version = 'x' WHERE idx = 2",
-    "UPDATE leaves SET envelope = 'text' WHERE idx = 2",
-    "UPDATE leaves SET hash = 7 WHERE idx = 2",
-    "DELETE FROM leaves WHERE idx = 2",
+    "UPDATE stored_events SET envelope = 'text' WHERE idx = 2",
+    "UPDATE stored_events SET leaf = 7 WHERE idx = 2",
     "DELETE FROM stored_events WHERE idx = 2",
 ]
 
@@ -464,9 +446,7 @@ def test_a_head_set_back_refuses_appends_as_damage(copy: Path, kept: int) -> Non
 
 def test_tail_deleted_stops_followers_instead_of_turning_for_ever(copy: Path) -> None:
     with intruder(copy) as connection:
-        connection.executescript(
-            "DELETE FROM stored_events WHERE idx > 12; DELETE FROM leaves WHERE idx > 12;"
-        )
+        connection.executescript("DELETE FROM stored_events WHERE idx > 12;")
     with Ledger.open(copy) as ledger:
         for ask in (ledger.rebuild, lambda: list(ledger.events()), lambda: ledger.at(index=14)):
             with pytest.raises(DamagedLog) as damage:

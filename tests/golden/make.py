@@ -175,10 +175,13 @@ def facts() -> Iterator[tuple[str, Fact]]:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet."""
+    """Write a file that is not there yet. One that is there is never changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
-        file.write(data)
+    if path.exists():
+        if path.read_bytes() != data:
+            raise FileExistsError(f"{path} is there and says something else")
+        return
+    path.write_bytes(data)
 
 
 def make_events() -> None:
@@ -198,7 +201,7 @@ def make_ledger() -> None:
     """A whole ledger with its read-model rows."""
     target = FOLDER / "ledger.db"
     if target.exists():
-        raise FileExistsError(target)
+        return
     store = SQLiteBackend(FOLDER)
     parts = store.open()
     parts.transcripts.append("tenant-1", "c-1", *lines(73, sentences=8))

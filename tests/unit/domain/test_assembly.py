@@ -14,7 +14,7 @@ import pytest
 import rfc8785
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from scenarios import (
     CONVERSATION,
     CURRENT,
@@ -35,9 +35,9 @@ from compaction_ledger.domain.conversation import Pair
 from compaction_ledger.domain.eligibility import Eligibility, LeftOut
 from compaction_ledger.domain.errors import BudgetTooSmall, InvalidInput, InvalidSetting
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion, job_for
-from compaction_ledger.domain.manifest import Disposition, PairGroup, RejectionReason
+from compaction_ledger.domain.manifest import Disposition, PairGroup, RejectionReason, UsedSummary
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
-from compaction_ledger.domain.rendering import SHAPES
+from compaction_ledger.domain.rendering import SHAPES, SummaryFrame, summary_block
 from compaction_ledger.domain.windows import Range
 
 AMPLE = 10_000_000
@@ -338,6 +338,32 @@ def test_case_c_what_was_not_seen_is_said_pair_by_pair() -> None:
     ]
 
 
+@pytest.mark.parametrize("shape", SHAPE_NAMES)
+def test_h4_as_many_pairs_are_kept_as_fit_to_the_byte(shape: str) -> None:
+    pairs = long_pairs(6)
+    for around in ({}, {"system": "You answer.", "next_user": "And now?"}):
+        for kept in range(1, 6):
+            exact = len(assembled(pairs[-kept:], shape=shape, **around).body)
+            for budget, expected in ((exact, kept), (exact - 1, kept - 1)):
+                found = assembled(pairs, shape=shape, budget=budget, **around)
+                assert found.manifest.count("verbatim") == expected
+                assert found.manifest.bytes_used <= budget
+
+
+@pytest.mark.parametrize("shape", SHAPE_NAMES)
+def test_h5_as_much_of_the_mixed_history_is_kept_as_fits_to_the_byte(shape: str) -> None:
+    pairs = long_pairs(31)
+    summaries = [candidate(pairs, 0), candidate(pairs, 10)]
+    whole = assembled(pairs, summaries, shape=shape, budget=AMPLE)
+    without_first = whole.manifest.bytes_used - len(
+        assembled(pairs[:10], summaries[:1], shape=shape).body
+    )
+    exact = without_first + len(assembled([], shape=shape).body) - 1  # one comma less
+    for budget, left_out in ((exact, 10), (exact - 1, 20)):
+        found = assembled(pairs, summaries, shape=shape, budget=budget, fallback="newest_mixed")
+        assert found.manifest.count("left_out") == left_out
+
+
 def test_h5_the_newest_mixed_history_reaches_further_back() -> None:
     pairs = long_pairs(31)
     summaries = [candidate(pairs, 0), candidate(pairs, 10)]
@@ -375,6 +401,19 @@ def test_h6_a_summary_is_used_only_if_it_is_smaller(shape: str) -> None:
     assert larger.body == originals.body
     assert [r.reason for r in larger.manifest.rejected] == ["not_smaller"]
     assert low > 1000
+
+
+@pytest.mark.parametrize("shape", SHAPE_NAMES)
+def test_h6_the_bytes_are_compared_also_where_the_replies_have_as_many_characters(
+    shape: str,
+) -> None:
+    pairs = [make_pair(place, "asked", "short") for place in range(10)]
+    frame = SummaryFrame(Range(0, 9), MODEL, CURRENT, NOW)
+    block = len(to_json(SHAPES[shape].assistant(summary_block(frame, "In short: 12.34.")))) - 2
+    pairs[0] = with_text(pairs[0], "assistant", "x" * (block - 9 * len("short")))
+    assert sum(len(pair.assistant.text) for pair in pairs) == block
+    found = assembled(pairs, [candidate(pairs)], shape=shape)
+    assert found.manifest.groups == (PairGroup(0, 9, "summarized"),)
 
 
 # --- H2, V2, V3, H9: what is not believed ---------------------------------------------------------
@@ -554,6 +593,15 @@ def test_e6_replacements_are_reported_for_what_is_really_sent() -> None:
     newest = assembled(pairs, budget=len(everything.body) - 1, **odd).manifest
     assert [name for name, _ in newest.replaced] == ["system", "a1", "a11", "next_user"]
     assert assembled(make_pairs(3)).manifest.replaced == ()
+
+
+def test_h8_the_manifest_says_what_it_is_of_and_which_summaries_stand_in_it() -> None:
+    pairs = long_pairs(21)
+    used = candidate(pairs, 10, model=OTHER_MODEL, prompt=SECOND, index=9)
+    manifest = assembled(pairs, [used], shape="converse").manifest
+    assert (manifest.scope, manifest.conversation) == (SCOPE, CONVERSATION)
+    assert manifest.shape == "converse"
+    assert manifest.summaries == (UsedSummary(10, 19, used.identity, 9, OTHER_MODEL, SECOND, NOW),)
 
 
 def test_h8_the_lines_that_were_not_eligible_are_handed_on() -> None:

@@ -146,6 +146,16 @@ REASONS: dict[str, tuple[list[Message], list[Run] | None, dict[str, str]]] = {
         None,
         {"u": "ambiguous_run", "v": "ambiguous_run", "a": "ambiguous_run"},
     ),
+    "two answers to nothing": (
+        [REPLIED, REPLIED._replace(id="b")],
+        None,
+        {"a": "ambiguous_run", "b": "ambiguous_run"},
+    ),
+    "three answers to nothing": (
+        [REPLIED, REPLIED._replace(id="b"), REPLIED._replace(id="c")],
+        None,
+        {"a": "ambiguous_run", "b": "ambiguous_run", "c": "ambiguous_run"},
+    ),
     "no question": ([REPLIED], None, {"a": "no_user_message"}),
     "no answer": ([ASKED], None, {"u": "no_answer"}),
     "blank question": (

@@ -156,6 +156,26 @@ def test_a1_an_open_claim_on_the_source_is_running_whatever_it_names() -> None:
             assert planned([open_row])[0].retry_at == NOW + 5
 
 
+def test_a3_each_identity_is_judged_by_its_own_row_wherever_it_stands() -> None:
+    other, own = row(job_at(0, model=OTHER_MODEL), "failed"), row(job_at(0), "exhausted")
+    assert first_status(other, own) == first_status(own, other) == "exhausted"
+
+
+def test_w4_a_plan_upgrades_nothing_unless_it_is_told_to() -> None:
+    older = row(job_at(0, prompt=SECOND))
+    targets = plan(
+        SCOPE,
+        CONVERSATION,
+        PAIRS,
+        [older],
+        policy=POLICY,
+        registry=DEFAULT_REGISTRY,
+        model=MODEL,
+        now=NOW,
+    )
+    assert [target.status for target in targets] == ["done", "due"]
+
+
 def test_a5_an_expired_claim_hinders_nobody() -> None:
     assert first_status(row(job_at(0), "running", expires_at=NOW)) == "due"
     assert first_status(row(job_at(0), "claimed")) == "due"

@@ -49,6 +49,11 @@ def test_v2_mixed_input_is_never_projected_whatever_a_registry_says() -> None:
         PromptRegistry([PromptSpec(MIXED, "mixed", "plain_text", projectable=True)], MIXED)
 
 
+def test_i2_new_jobs_use_the_version_that_is_said_to_be_current() -> None:
+    for number, current in ((2, SECOND), (3, CURRENT)):
+        assert PromptRegistry([spec(2), spec(3)], current).current.version == number
+
+
 def test_i2_the_current_version_is_known_and_projectable() -> None:
     with pytest.raises(InvalidSetting, match="current"):
         PromptRegistry([spec(2)], CURRENT)

@@ -106,6 +106,15 @@ def test_b4_a_request_holds_replies_and_nothing_else() -> None:
         setattr(request, name, ())
 
 
+def test_i2_a_request_names_the_prompt_version_that_it_is_for() -> None:
+    assert summary_request(CURRENT, make_pairs(10)).prompt == CURRENT
+
+
+def test_c5_a_reply_in_any_script_is_given_as_it_is() -> None:
+    content = prompt_content(summary_request(CURRENT, [make_pair(0, "asked", "净值 👍")]))
+    assert content == '{"message_id": "a0", "reply": "净值 👍"}'
+
+
 @given(st.lists(st.text(st.characters(), max_size=40), min_size=1, max_size=4))
 def test_c5_each_reply_is_one_json_line_whatever_stands_in_it(texts: list[str]) -> None:
     pairs = [make_pair(place, "asked", text) for place, text in enumerate(texts)]
