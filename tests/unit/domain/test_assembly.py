@@ -341,7 +341,8 @@ def test_case_c_what_was_not_seen_is_said_pair_by_pair() -> None:
 @pytest.mark.parametrize("shape", SHAPE_NAMES)
 def test_h4_as_many_pairs_are_kept_as_fit_to_the_byte(shape: str) -> None:
     pairs = long_pairs(6)
-    for around in ({}, {"system": "You answer.", "next_user": "And now?"}):
+    frames: list[dict[str, Any]] = [{}, {"system": "You answer.", "next_user": "And now?"}]
+    for around in frames:
         for kept in range(1, 6):
             exact = len(assembled(pairs[-kept:], shape=shape, **around).body)
             for budget, expected in ((exact, kept), (exact - 1, kept - 1)):

@@ -95,5 +95,10 @@ def test_b1_anything_else_has_no_place_in_a_binding(value: Any) -> None:
         canonical_json(value)
 
 
+@pytest.mark.parametrize("edge", [MAX_INTEGER, -MAX_INTEGER])
+def test_b1_the_last_exact_integers_have_their_digits(edge: int) -> None:
+    assert canonical_json([edge]) == f"[{edge}]".encode()
+
+
 def test_b1_digests_are_separated_by_their_tag() -> None:
     assert tagged_sha256(b"t", b"d") == hashlib.sha256(b"t\x00d").hexdigest()
