@@ -119,11 +119,18 @@ class SQLiteReadModels:
     # --- following the log ---
 
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
-        """Apply what is new; several followers may do so at once, each fact is applied once (P2)."""
+        """Apply what is new; several followers may do so at once, each fact is applied once (P2).
+
+        Rows of one generation are judged by one registry (P4): where the serving ones were judged by
+        another than ours, new facts mean a rebuild.
+        """
         while True:
             with self._database.transaction(commit=False) as cursor:
                 generation = _active(cursor)
                 position = _position(cursor, generation)
+                is_ours = _fingerprint(cursor, generation) == self._registry.fingerprint
+            if not is_ours and position < log.size():
+                return self.rebuild(log, progress)
             try:
                 return self._follow(log, generation, position, progress)
             except (

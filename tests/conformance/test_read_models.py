@@ -692,6 +692,22 @@ def test_another_registry_changes_what_is_projected_and_not_one_event(backend: B
     assert backend.recorder().rows(0, 100) == events
 
 
+def test_new_facts_under_another_registry_rebuild_the_rows(sqlite_store: SQLiteBackend) -> None:
+    """P4: rows of one generation are judged by one registry, so none are added under another."""
+    parts = sqlite_store.open()
+    second = made_up_job(prompt=PromptVersion(CURRENT.name, 2))
+    bring_in(parts, second)
+    caught_up(parts)
+    changed = sqlite_store.open(registry_without(2))
+    caught_up(changed)
+    assert summary(changed, second).validity == "projectable"  # nothing new: as they were
+    Worker(changed, made_up_job(10)).complete()
+    caught_up(changed)
+    assert summary(changed, second).validity == "not_projectable"
+    assert changed.read_models.records() == folded(changed, registry_without(2))
+    assert Ledger(changed, Settings()).verify().ok
+
+
 def test_verification_says_that_the_registry_is_another(sqlite_store: SQLiteBackend) -> None:
     parts = sqlite_store.open()
     bring_in(parts, JOB)
