@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scenarios import (
     CONVERSATION,
     CURRENT,
+    JOB,
     MIXED,
     SCOPE,
     SECOND,
+    bring_in,
     claim,
     claimed,
     completed,
@@ -19,6 +22,7 @@ from scenarios import (
     finish,
     good,
     imported,
+    make_job,
     make_pair,
     make_pairs,
     release,
@@ -40,6 +44,8 @@ from compaction_ledger.domain.errors import (
     UnknownEvent,
 )
 from compaction_ledger.domain.events import RangeFact
+from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
 from compaction_ledger.domain.range_stream import decide, fold
 from compaction_ledger.domain.rendering import shape_named
@@ -47,6 +53,7 @@ from compaction_ledger.domain.summarization import AssistantReply, SummaryReques
 from compaction_ledger.domain.windows import Range, WindowPolicy
 
 ANY: Any = None  # for what the types would not let through
+BELL = "has a forbidden character U+0007 at position 0"
 
 
 def spec(prompt: Any, given: Any = "assistant_only", *, projectable: bool = True) -> PromptSpec:
@@ -109,12 +116,94 @@ INPUTS: list[tuple[Callable[[], object], str | None, str]] = [
         None,
         "minimum_pairs 29 must be at least range_pairs 10 plus keep_newest 20",
     ),
+    (lambda: check_id(7, "a place"), "a place", "must be text, not int"),
     (
-        lambda: decide(fold([claimed()]), release("c1", ANY)),
-        "reason",
-        "None is no reason to give back",
+        lambda: check_id("x" * 513, "a place"),
+        "a place",
+        "has 513 characters, at most 512 are allowed",
+    ),
+    (
+        lambda: check_id("a\x07", "a place"),
+        "a place",
+        "has a forbidden character U+0007 at position 1",
+    ),
+    (
+        lambda: PromptVersion.parse("a@0"),
+        "prompt",
+        "'a@0' is not of the form name@version",
+    ),
+    (lambda: PromptVersion.parse("\x07@1"), "prompt name", BELL),
+    (lambda: ModelIdentity.of("\x07", "m"), "model provider", BELL),
+    (lambda: ModelIdentity.of("p", "\x07"), "model name", BELL),
+    (lambda: ModelIdentity.of("p", "m", {"\x07": ""}), "model setting", BELL),
+    (
+        lambda: ModelIdentity.of("p", "m", {"heat": ANY}),
+        "model setting 'heat'",
+        "must be well-formed text",
     ),
 ]
+
+COMMANDS: list[tuple[Command, str | None, str]] = [
+    (claim("\x07"), "claim id", BELL),
+    (claim("c2", "\x07"), "holder", BELL),
+    (start("c1", "\x07"), "attempt id", BELL),
+    (bring_in("\x07"), "import id", BELL),
+    (bring_in(origin="\x07"), "origin", BELL),
+    (
+        bring_in(text="\x00" * 6001),
+        "summary",
+        "the text is not acceptable as a summary: malformed_text, too_long",
+    ),
+    (release("c1", ANY), "reason", "None is no reason to give back"),
+    (
+        claim("c2", now=-1),
+        "lease",
+        "now -1 and lease 1000 must be microseconds, the lease above zero",
+    ),
+    (
+        claim("c2", job=make_job(pairs=make_pairs(10, start=10))),
+        "stream",
+        "the job is of ('tenant-1', 'c-1', 10), the stream of ('tenant-1', 'c-1', 0)",
+    ),
+    (claim("c2", job=replace(JOB, scope="")), "scope", "must not be empty"),
+    (claim("c2", job=replace(JOB, conversation="")), "conversation", "must not be empty"),
+    (
+        claim("c2", job=replace(JOB, messages=("", *JOB.messages[1:]))),
+        "message id 0",
+        "must not be empty",
+    ),
+    (
+        claim("c2", job=replace(JOB, from_pair=5)),
+        None,
+        "a range begins on a multiple of 10, not at 5",
+    ),
+    (claim("c2", job=replace(JOB, to_pair=8)), None, "a range is 10 pairs, not 0..8"),
+    (
+        claim("c2", job=replace(JOB, messages=JOB.messages[1:])),
+        None,
+        "a range has 20 unique message ids, not 19",
+    ),
+    (
+        claim("c2", job=replace(JOB, source_hash="")),
+        None,
+        "the source hash is not 64 lower-case hexadecimal digits",
+    ),
+    (
+        claim("c2", job=replace(JOB, model=ModelIdentity("p", "m", (("b", ""), ("a", ""))))),
+        None,
+        "the model's settings are not unique and in canonical order",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "place", "says"), COMMANDS)
+def test_what_is_wrong_with_a_command_is_named_with_its_place(
+    command: Command, place: str | None, says: str
+) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        decide(fold([claimed()]), command)
+    assert raised.value.place == place
+    assert str(raised.value) == (f"{place}: {says}" if place else says)
 
 
 @pytest.mark.parametrize(("attempt", "place", "says"), INPUTS, ids=[says for *_, says in INPUTS])
