@@ -117,9 +117,32 @@ class ConnectionPool(SQLiteConnectionPool):
         self._asking.to_write = is_writer is True
         return super().get_connection(timeout, is_writer=is_writer)
 
+    def close(self) -> None:
+        """Close what nobody uses; what is in use is closed by its thread, when it is done.
+
+        The base class closes it under the other thread's hands, and SQLite dies of that.
+        """
+        with self._put_condition:
+            self._closed = True
+            while self._pool:
+                self._pool.popleft().close()
+
+    def put_connection(self, conn: SQLiteConnection) -> None:
+        """Take a connection back. Who waits to write learns at once when the pool was closed meanwhile."""
+        was_writer = conn.is_writer
+        try:
+            super().put_connection(conn)
+        except ConnectionPoolClosedError:
+            conn.close()
+            if was_writer:
+                self._writer_lock.release()
+            raise
+
     def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
         """As the base class, which keeps the lock of a writer for whom there was no connection."""
         try:
+            if self.closed:
+                raise ConnectionPoolClosedError  # noqa: TRY301 - handled as any other failure
             return super()._get_connection(timeout)
         except BaseException:
             if self._asking.to_write:
@@ -224,7 +247,11 @@ def _judge(cursor: sqlite3.Cursor, path: Path) -> bool:
 def _initialize(database: Database) -> None:
     """Make the tables. Safe when several processes do it at once: the lock decides, the rest find it done."""
     _set_wal(database)
-    schema = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    schema = (
+        files("compaction_ledger.infrastructure.sqlite")
+        .joinpath("schema.sql")
+        .read_text(encoding="utf-8")
+    )
     with database.transaction(commit=True) as cursor:
         if _judge(cursor, database.path):
             return

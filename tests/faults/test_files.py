@@ -9,7 +9,9 @@ import os
 import resource
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -413,6 +415,36 @@ def test_no_file_descriptor_left_is_told_and_passes(ledger_file: Path) -> None:
                 pool.put_connection(connection)
         ledger.transcripts.append(SCOPE, "new", [])  # and nothing is locked by what failed
         assert (SCOPE, "new") in ledger.conversations()
+
+
+def test_a_ledger_closed_under_its_threads_hands(tmp_path: Path) -> None:
+    """What is under way ends, what comes after is refused, and nobody waits, hangs or crashes."""
+    for round_number in range(5):
+        ledger = Ledger.open(tmp_path / f"{round_number}.db")
+        acknowledged: list[str] = []
+
+        def work(name: str, ledger: Ledger = ledger, known: list[str] = acknowledged) -> None:
+            for n in range(100_000):
+                ledger.transcripts.append(SCOPE, name, [NewMessage(f"m{n}", "r", "user", "t")])
+                known.append(f"{name}/m{n}")
+                ledger.transcripts.conversation(SCOPE, name)
+
+        with ThreadPoolExecutor(4) as pool:
+            working = [pool.submit(work, f"c{number}") for number in range(4)]
+            time.sleep(0.05)
+            ledger.close()
+            begun = time.monotonic()
+            for future in working:
+                with pytest.raises(StoreUnavailable, match="closed"):
+                    future.result()
+        assert time.monotonic() - begun < 5
+        with Ledger.open(tmp_path / f"{round_number}.db", read_only=True) as again:
+            stored = {
+                f"{name}/{message.id}"
+                for scope, name in again.conversations()
+                for message in again.transcripts.conversation(scope, name).messages
+            }
+        assert set(acknowledged) <= stored
 
 
 def test_a_closed_ledger_says_so(ledger_file: Path) -> None:
