@@ -6,7 +6,8 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -19,13 +20,20 @@ OnConversation = Callable[[str, str], OnRange | None]
 
 
 class SignalStop:
-    """A stop that SIGINT and SIGTERM ask for: at once inside a model call, else before the next step."""
+    """A stop that a call of :meth:`request` asks for, in any thread; SIGINT and SIGTERM can be made to.
 
-    def __init__(self) -> None:
+    It is heeded before the next step. A model call is interrupted at once if the request comes in the very
+    thread that waits for it, as a signal does where the main thread compacts. Calls that other threads wait
+    for are ended by ``on_request``, if that is the summarizer's ``cancel``: it is called at each request.
+    """
+
+    def __init__(self, on_request: Callable[[], None] | None = None) -> None:
         self.signal_number: int | None = None
         """The first signal that asked, if a signal did."""
+        self._on_request = on_request
         self._requested = False
-        self._in_call = False
+        self._calling: set[int] = set()
+        """The threads that wait for a model."""
 
     @property
     def requested(self) -> bool:
@@ -33,25 +41,29 @@ class SignalStop:
         return self._requested
 
     def request(self) -> None:
-        """Ask for a stop; raises :class:`Stopped` when called within a model call."""
+        """Ask for a stop; raises :class:`Stopped` where this thread itself waits for a model."""
         self._requested = True
-        if self._in_call:
-            self._in_call = False
+        if self._on_request is not None:
+            self._on_request()
+        this = threading.get_ident()
+        if this in self._calling:
+            self._calling.discard(this)
             raise Stopped
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
+    def interruptible(self) -> Generator[None]:
         """Around a model call. A stop that came just before it is heeded too."""
-        self._in_call = True
+        this = threading.get_ident()
+        self._calling.add(this)
         try:
             if self._requested:
                 raise Stopped
             yield
         finally:
-            self._in_call = False
+            self._calling.discard(this)
 
     @contextmanager
-    def on_signals(self) -> Iterator[None]:
+    def on_signals(self) -> Generator[None]:
         """While this lasts, SIGINT and SIGTERM ask for a stop. Only the main thread can use it."""
 
         def asked(number: int, _frame: FrameType | None) -> None:

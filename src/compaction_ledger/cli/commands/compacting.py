@@ -66,16 +66,18 @@ def compact(
         )
     call = Call.of(ctx, ledger, scope, json=json)
     choice = ModelChoice(model, base_url, api_key_env, max_tokens, timeout)
-    stop, gathered = SignalStop(), Gathered()
-    with choice.open() as summarizer, call.open() as opened, stop.on_signals():
-        _compact(opened, call, conversation, summarizer, gathered, stop, upgrade=upgrade)
-        document = CompactDocument.of(
-            summarizer.model,
-            opened.registry.current,
-            gathered.conversations(),
-            stopped=stop.requested,
-            signal=_signal_name(stop),
-        )
+    gathered = Gathered()
+    with choice.open() as summarizer, call.open() as opened:
+        stop = SignalStop(on_request=getattr(summarizer, "cancel", None))
+        with stop.on_signals():
+            _compact(opened, call, conversation, summarizer, gathered, stop, upgrade=upgrade)
+            document = CompactDocument.of(
+                summarizer.model,
+                opened.registry.current,
+                gathered.conversations(),
+                stopped=stop.requested,
+                signal=_signal_name(stop),
+            )
     call.answer(document, show_compact)
     if stop.signal_number is not None:
         raise typer.Exit(128 + stop.signal_number)
