@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -317,7 +317,8 @@ def _sendable(value: Any) -> Any:
     if isinstance(value, str):
         return replace_surrogates(value)[0]
     if isinstance(value, dict):
-        return {key: _sendable(item) for key, item in value.items()}
+        members = cast("dict[str, Any]", value)
+        return {key: _sendable(item) for key, item in members.items()}
     return [_sendable(item) for item in value]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -45,7 +45,7 @@ def tagged_sha256(tag: bytes, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: object) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
@@ -53,12 +53,13 @@ def _ordered(value: Any) -> Any:
             raise InvalidInput(f"integer {value} is not exact in canonical JSON")
         return value
     if isinstance(value, Mapping):
-        for key in value:
+        members = cast("Mapping[str, object]", value)
+        for key in cast("Mapping[object, object]", value):
             if not isinstance(key, str):
                 raise InvalidInput(f"a key must be text, not {type(key).__name__}")
-        return {key: _ordered(value[key]) for key in sorted(value, key=utf16_units)}
+        return {key: _ordered(members[key]) for key in sorted(members, key=utf16_units)}
     if isinstance(value, (list, tuple)):
-        return [_ordered(item) for item in value]
+        return [_ordered(item) for item in cast("list[object]", value)]
     raise InvalidInput(f"a {type(value).__name__} has no canonical JSON form")
 
 

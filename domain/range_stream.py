@@ -93,11 +93,15 @@ class RangeState:
 
     version: int = 0
     key: tuple[str, str, int] | None = None
-    open: Mapping[str, OpenClaim] = field(default_factory=dict)  # by claim id
-    attempts: Mapping[str, int] = field(default_factory=dict)  # by identity
-    completions: Mapping[str, Completion] = field(default_factory=dict)  # by identity
-    closed: Mapping[str, str] = field(default_factory=dict)  # claim id to how it ended
-    ended: Mapping[str, EndedAttempt] = field(default_factory=dict)  # by attempt id
+    open: Mapping[str, OpenClaim] = field(default_factory=dict[str, OpenClaim])  # by claim id
+    attempts: Mapping[str, int] = field(default_factory=dict[str, int])  # by identity
+    completions: Mapping[str, Completion] = field(
+        default_factory=dict[str, Completion]
+    )  # by identity
+    closed: Mapping[str, str] = field(default_factory=dict[str, str])  # claim id to how it ended
+    ended: Mapping[str, EndedAttempt] = field(
+        default_factory=dict[str, EndedAttempt]
+    )  # by attempt id
 
 
 EMPTY = RangeState()

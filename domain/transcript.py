@@ -49,8 +49,7 @@ def check_lines(messages: Iterable[NewMessage], runs: Iterable[NewRun]) -> None:
         _check_one_of(message.role, ROLES, f"message {message.id!r}: role")
         _check_one_of(message.status, MESSAGE_STATUSES, f"message {message.id!r}: status")
         _check_one_of(message.kind, MESSAGE_KINDS, f"message {message.id!r}: kind")
-        if not isinstance(message.text, str):
-            raise InvalidInput("must be text", place=f"message {message.id!r}: text")
+        _check_text(message.text, f"message {message.id!r}: text")
         _check_time(message.created_at, f"message {message.id!r}: created_at")
     for run in runs:
         check_id(run.id, "run id")
@@ -68,10 +67,15 @@ def check_revision(message_id: str, text: str | None, status: str | None) -> Non
         raise InvalidInput(
             "a revision changes the text or the status", place=f"message {message_id!r}"
         )
-    if text is not None and not isinstance(text, str):
-        raise InvalidInput("must be text", place=f"message {message_id!r}: text")
+    if text is not None:
+        _check_text(text, f"message {message_id!r}: text")
     if status is not None:
         _check_one_of(status, MESSAGE_STATUSES, f"message {message_id!r}: status")
+
+
+def _check_text(value: object, place: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidInput("must be text", place=place)
 
 
 def _check_one_of(value: str, allowed: frozenset[str], place: str) -> None:

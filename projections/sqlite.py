@@ -113,8 +113,8 @@ class SQLiteReadModels:
                 _records(cursor, generation),
             )
 
-        empty: tuple[int, str, Any] = (0, "", {record.table: [] for record in RECORDS})
-        return self._ask(everything) or empty
+        empty: dict[str, list[tuple[object, ...]]] = {record.table: [] for record in RECORDS}
+        return self._ask(everything) or (0, "", empty)
 
     # --- following the log ---
 
@@ -397,5 +397,10 @@ def _run(cursor: Cursor, script: str, generation: int) -> None:
 
 @cache
 def _statements(name: str) -> tuple[str, ...]:
-    script = files(__package__).joinpath("sql").joinpath(name).read_text(encoding="utf-8")
+    script = (
+        files("compaction_ledger.projections")
+        .joinpath("sql")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
+    )
     return tuple(part.strip() for part in script.split(";") if part.strip())

@@ -43,11 +43,11 @@ _BY_TOPIC = {topic: fact for fact, topic in _TOPICS.items()}
 
 
 @cache
-def _adapter(fact: type[Fact]) -> TypeAdapter[Any]:
+def _adapter(topic: str) -> TypeAdapter[Any]:
     """What reads and writes a fact; made at its first use, which not every command comes to."""
     from pydantic import TypeAdapter  # noqa: PLC0415
 
-    return TypeAdapter(fact)
+    return TypeAdapter(_BY_TOPIC[topic])
 
 
 def topic_of(fact: Fact) -> str:
@@ -58,18 +58,17 @@ def topic_of(fact: Fact) -> str:
 def encode(fact: Fact) -> bytes:
     """The payload of a fact, as stored. Raises :class:`InvalidInput` for text that is not well formed."""
     try:
-        return _adapter(type(fact)).dump_json(fact)
+        return _adapter(_TOPICS[type(fact)]).dump_json(fact)
     except PydanticSerializationError as error:
         raise InvalidInput(f"cannot be stored: {error}", place=type(fact).__name__) from error
 
 
 def decode(topic: str, payload: bytes, index: int | None = None) -> Fact:
     """The fact that was stored under ``topic``. Raises :class:`UnknownEvent` or :class:`MalformedEvent`."""
-    stored = _BY_TOPIC.get(topic)
-    if stored is None:
+    if topic not in _BY_TOPIC:
         raise UnknownEvent(f"unknown event {topic!r}", index=index)
     try:
-        fact: Fact = _adapter(stored).validate_json(payload)
+        fact: Fact = _adapter(topic).validate_json(payload)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

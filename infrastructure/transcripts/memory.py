@@ -24,10 +24,10 @@ from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines,
 
 @dataclass(slots=True)
 class _Thread:
-    messages: dict[str, Message] = field(default_factory=dict)
-    positions: dict[str, int] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)
-    runs: dict[str, Run] = field(default_factory=dict)
+    messages: dict[str, Message] = field(default_factory=dict[str, Message])
+    positions: dict[str, int] = field(default_factory=dict[str, int])
+    deleted: set[str] = field(default_factory=set[str])
+    runs: dict[str, Run] = field(default_factory=dict[str, Run])
     revision: int = 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from backends import START, Backend, SQLiteBackend
@@ -457,7 +457,7 @@ def test_followers_at_once_apply_each_fact_once(backend: Backend) -> None:
     def follow(number: int) -> None:
         session = sessions[number]
         while not done or session.read_models.position() < session.context.log.size():
-            session.read_models.catch_up(Slow(session.context.log))
+            session.read_models.catch_up(cast(Any, Slow(session.context.log)))
 
     with ThreadPoolExecutor(5) as pool:
         following = [pool.submit(follow, number) for number in range(4)]
@@ -586,7 +586,9 @@ def test_a_follower_goes_on_with_the_new_tables_after_a_switch(sqlite_store: SQL
         if not rebuilt:
             rebuilt.append(rebuilder.read_models.rebuild(rebuilder.context.log))
 
-    assert follower.read_models.catch_up(Slow(follower.context.log, rebuild_once)) == 1_200
+    assert (
+        follower.read_models.catch_up(cast(Any, Slow(follower.context.log, rebuild_once))) == 1_200
+    )
     assert rebuilt == [1_200]
     assert follower.read_models.records() == folded(follower)
 
@@ -601,7 +603,7 @@ def test_of_two_rebuilds_at_once_the_later_one_wins(sqlite_store: SQLiteBackend)
             rebuilt.append(second.read_models.rebuild(second.context.log))
 
     with pytest.raises(StoreError, match="replaced meanwhile"):
-        first.read_models.rebuild(Slow(first.context.log, rebuild_once))
+        first.read_models.rebuild(cast(Any, Slow(first.context.log, rebuild_once)))
     assert first.read_models.position() == 1_200
     assert first.read_models.records() == folded(first)
 

@@ -127,6 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.store: Backend = self.store_class(self.folder)
         self.book = Book()
         self.held: list[Held] = []
+        self.snapshots: dict[tuple[str, int], RangeSession] = {}
         self.registry = "old"
         self.texts: dict[str, str] = {}
         self.failed_runs: set[str] = set()
@@ -213,11 +214,14 @@ class LedgerMachine(RuleBasedStateMachine):
     ) -> None:
         """Claim the present source, or one that a plan of earlier times named."""
         job = self._present_job(from_pair, OTHER_MODEL if other_model else MODEL)
-        if stale == 0 and self.planned:
-            job = self.planned[self._number() % len(self.planned)]
+        earlier = [planned for planned in self.planned if planned.from_pair == from_pair]
+        if stale == 0 and earlier:
+            job = earlier[self._number() % len(earlier)]
         self.planned.append(job)
         claim_id = f"claim-{self._number()}"
-        session = RangeSession(self.sessions[worker].context.log, key_of(job))
+        session = self.snapshots.pop((worker, from_pair), None)
+        if session is None:
+            session = RangeSession(self.sessions[worker].context.log, key_of(job))
         now = self.store.clock.now
         allowed = self.book.refusals_of_a_claim(job.identity, job.source_hash, now)
         refusal = self._execute(
@@ -227,6 +231,14 @@ class LedgerMachine(RuleBasedStateMachine):
         assert (refusal in allowed) if allowed else (refusal is None), (refusal, allowed)
         if refusal is None:
             self.held.append(Held(claim_id, job, session))
+
+    @rule(worker=st.sampled_from(WORKERS), from_pair=st.sampled_from(RANGES))
+    def take_a_snapshot(self, worker: str, from_pair: int) -> None:
+        """What a worker has seen of a range long before it claims (A8: that never decides)."""
+        key = RangeKey(SCOPE, CONVERSATION, from_pair)
+        session = RangeSession(self.sessions[worker].context.log, key)
+        assert session.state.version >= 0
+        self.snapshots[worker, from_pair] = session
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), again=st.booleans(), fresh=st.booleans())

@@ -274,9 +274,9 @@ class _Claim:
         outcome = self._session.execute(
             lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
         )
-        self._failures += [
-            fact.failure for fact in outcome.facts if isinstance(fact, AttemptFailed)
-        ]
+        for fact in outcome.facts:
+            if isinstance(fact, AttemptFailed):
+                self._failures.append(fact.failure)
         return list(zip(outcome.indices, outcome.facts, strict=True))
 
     def _tell_gate(self, answer: Answer) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -28,6 +28,6 @@ class NeverStop:
     requested = False
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
+    def interruptible(self) -> Generator[None]:
         """Nothing interrupts."""
         yield
