@@ -229,7 +229,7 @@ def _process(command: list[str]) -> Callable[[], object]:
 # --- memory -----------------------------------------------------------------------------------------
 
 _MEMORY = """
-import resource, sys
+import re, sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from typing import Any
@@ -238,7 +238,7 @@ import workload
 from compaction_ledger import Ledger
 with Ledger.open(Path({path!r})) as ledger:
     {work}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 _WORKS = {
