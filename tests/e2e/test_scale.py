@@ -1,4 +1,4 @@
-"""A conversation of 100,000 pairs goes through every step; the memory it takes is stated in docs/benchmarks.md."""
+"""A conversation of 100,000 pairs goes through every step, in bounded memory."""
 
 from __future__ import annotations
 
