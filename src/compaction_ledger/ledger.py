@@ -178,7 +178,11 @@ class Ledger:
         stop: Stop | None = None,
         on_conversation: OnConversation | None = None,
     ) -> WorkerRun:
-        """Compact every conversation in turn, of one scope or of all."""
+        """Compact every conversation in turn, of one scope or of all.
+
+        An error of one conversation is among the run's ``failures``; the others go on. Kinds of
+        :class:`StoreError` and :class:`InvalidSetting` end the run.
+        """
         compactor = composition.compactor(
             self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
         )

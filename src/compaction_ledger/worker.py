@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from compaction_ledger.domain.errors import InvalidSetting, LedgerError, StoreError
 from compaction_ledger.usecases.compaction import CompactionReport, Compactor, OnRange
 from compaction_ledger.usecases.stopping import Stopped
 
@@ -82,11 +83,21 @@ class SignalStop:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationFailure:
+    """A conversation that could not be compacted, or not to its end, and the error that it ended with."""
+
+    scope: str
+    conversation: str
+    error: LedgerError
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerRun:
     """What a run over conversations did. ``stopped`` if it was asked to stop before its end."""
 
     reports: tuple[CompactionReport, ...]
     stopped: bool
+    failures: tuple[ConversationFailure, ...] = ()
 
 
 def run_worker(
@@ -96,19 +107,32 @@ def run_worker(
     upgrade: bool = False,
     on_conversation: OnConversation | None = None,
 ) -> WorkerRun:
-    """Compact each conversation in turn until the end or until the compactor's stop is requested."""
+    """Compact each conversation in turn until the end or until the compactor's stop is requested.
+
+    An error of one conversation is reported, and the run goes on. It ends with :class:`StoreError` kinds,
+    which concern the whole file, and with :class:`InvalidSetting`, which every conversation would meet.
+    """
     reports: list[CompactionReport] = []
+    failures: list[ConversationFailure] = []
+
+    def run(*, stopped: bool) -> WorkerRun:
+        return WorkerRun(tuple(reports), stopped, tuple(failures))
+
     for scope, conversation in conversations:
         if compactor.stop.requested:
-            return WorkerRun(tuple(reports), stopped=True)
+            return run(stopped=True)
         on_range = on_conversation(scope, conversation) if on_conversation else None
         try:
             reports.append(
                 compactor.compact(scope, conversation, upgrade=upgrade, on_range=on_range)
             )
         except Stopped:
-            return WorkerRun(tuple(reports), stopped=True)
-    return WorkerRun(tuple(reports), stopped=compactor.stop.requested)
+            return run(stopped=True)
+        except (StoreError, InvalidSetting):
+            raise
+        except LedgerError as error:
+            failures.append(ConversationFailure(scope, conversation, error))
+    return run(stopped=compactor.stop.requested)
 
 
 def worker_name() -> str:

@@ -10,6 +10,8 @@ import pytest
 from command_line import call, run, start
 from model_servers import model_server
 
+from compaction_ledger.cli.demo.tampering import change_payload
+
 GOOD = "The fund stood at 100.50 EUR at first and at 109.50 EUR at the end."
 
 
@@ -63,6 +65,32 @@ def test_all_means_every_conversation_of_every_scope(chat: Path, transcript: Pat
         ("tenant-3", 0),
     ]
     assert "4 summaries" not in call("compact", "--all", ledger=chat).fine().out
+
+
+def test_a_conversation_with_an_error_is_named_and_the_others_go_on(
+    chat: Path, transcript: Path
+) -> None:
+    for scope in ("a-tenant", "tenant-2"):
+        call("import", transcript, "--scope", scope, ledger=chat).fine()
+    with model_server(status=503) as server:  # leaves events in the streams of the first scope
+        call("compact", "chat", "--scope", "default", *with_model(server.url), ledger=chat)
+    change_payload(chat, 0, b"chat", b"chit")
+
+    shown = call("compact", "--all", ledger=chat)
+    assert (shown.code, shown.err) == (1, "")
+    assert "chat (scope default)\nerror[damaged_log]: index 0: " in shown.out
+    assert "2 of 2 ranges not done." in shown.out
+    assert "4 summaries made, 6 ranges were due" in shown.out
+
+    done = call("compact", "--all", "--json", ledger=chat)
+    assert (done.code, done.err) == (1, "")
+    found = {one["scope"]: one for one in done.json["conversations"]}
+    assert list(found) == ["a-tenant", "default", "tenant-2"]
+    assert found["default"]["error"]["code"] == "damaged_log"
+    assert found["default"]["error"]["message"].startswith("index 0: ")
+    assert (found["default"]["due"], found["default"]["ranges"]) == (2, [])
+    assert [found[scope]["error"] for scope in ("a-tenant", "tenant-2")] == [None, None]
+    call("compact", "chat", ledger=chat).failed("damaged_log", exit_code=1)
 
 
 def test_an_older_summary_is_upgraded_when_asked(chat: Path, tmp_path: Path) -> None:

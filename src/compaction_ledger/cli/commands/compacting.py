@@ -48,7 +48,8 @@ def compact(
 
     SIGINT or SIGTERM stops it at once: the attempt is recorded as cancelled and
     the claim is given back; the exit code is then 130 or 143. It is 1 when a range
-    is left that failed or has used its two attempts.
+    is left that failed or has used its two attempts, and when --all met an error
+    in one conversation and went on with the others.
 
     \b
     Examples:
@@ -111,6 +112,8 @@ def _compact(
             )
             for done in run.reports:
                 gathered.finish(done)
+            for failure in run.failures:
+                gathered.failed(failure)
             return
         try:
             gathered.finish(

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 
 from compaction_ledger.cli.documents.compaction import (
     ConversationCompacted,
+    ConversationError,
     RangeCompacted,
     RangeLeft,
 )
+from compaction_ledger.domain.errors import LedgerError
 from compaction_ledger.domain.ports import Progress
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange, RangeOutcome
+from compaction_ledger.worker import ConversationFailure
 
 
 @dataclass(slots=True)
@@ -18,6 +21,7 @@ class _Begun:
     due: int = 0
     outcomes: list[RangeOutcome] = field(default_factory=list[RangeOutcome])
     report: CompactionReport | None = None
+    error: LedgerError | None = None
 
 
 class Gathered:
@@ -44,6 +48,10 @@ class Gathered:
         """A conversation is done."""
         self._begun[report.scope, report.conversation].report = report
 
+    def failed(self, failure: ConversationFailure) -> None:
+        """A conversation could not be compacted to its end."""
+        self._begun[failure.scope, failure.conversation].error = failure.error
+
     def conversations(self) -> list[ConversationCompacted]:
         """What happened, as documents."""
         return [
@@ -54,6 +62,7 @@ class Gathered:
                 completed=sum(outcome.result == "completed" for outcome in begun.outcomes),
                 ranges=[RangeCompacted.of(outcome) for outcome in begun.outcomes],
                 left=_left(begun.report),
+                error=None if begun.error is None else ConversationError.of(begun.error),
             )
             for (scope, conversation), begun in self._begun.items()
         ]

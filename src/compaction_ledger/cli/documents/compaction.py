@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from compaction_ledger.cli.documents.common import Count, Document, Hash, Model
+from compaction_ledger.domain.errors import LedgerError
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.prompts import Verdict
 from compaction_ledger.usecases.compaction import RangeOutcome, RangeResult
@@ -54,6 +55,19 @@ class RangeLeft(Document):
     """Why nothing was tried on it."""
 
 
+class ConversationError(Document):
+    """What a conversation of `compact --all` ended with."""
+
+    code: str
+    """Stable; see the error codes in cli.md."""
+
+    message: str
+
+    @classmethod
+    def of(cls, error: LedgerError) -> ConversationError:
+        return cls(code=error.code, message=str(error))
+
+
 class ConversationCompacted(Document):
     """One conversation of the run. ``due`` counts the ranges that were due at its start."""
 
@@ -71,10 +85,13 @@ class ConversationCompacted(Document):
     left: list[RangeLeft]
     """Ranges without a summary that were not due."""
 
+    error: ConversationError | None
+    """What ended it before its end, if something did: the run went on with the next conversation."""
+
     @property
     def is_finding(self) -> bool:
         """Whether a range is left without a summary for a reason that somebody should look at."""
-        failed = any(outcome.result in FINDINGS for outcome in self.ranges)
+        failed = self.error is not None or any(one.result in FINDINGS for one in self.ranges)
         return failed or any(range_left.status == "exhausted" for range_left in self.left)
 
 

@@ -9,7 +9,7 @@ from compaction_ledger.cli.documents.compaction import (
     ConversationCompacted,
     ImportSummaryDocument,
 )
-from compaction_ledger.cli.plain import plural
+from compaction_ledger.cli.plain import plural, visible
 from compaction_ledger.cli.screen import facts, table
 
 RESULTS = {
@@ -40,7 +40,7 @@ VERDICTS = {
 def show_compact(console: Console, document: CompactDocument) -> None:
     """What became of each range."""
     for one in document.conversations:
-        if one.ranges or one.left or len(document.conversations) == 1:
+        if one.ranges or one.left or one.error or len(document.conversations) == 1:
             _show_conversation(console, one)
     console.print(
         f"{plural(document.completed, 'summary', 'summaries')} made,"
@@ -83,8 +83,11 @@ def _show_conversation(console: Console, one: ConversationCompacted) -> None:
         columns = ("Pairs", "Result", "Failures", "Log index")
         console.print(table(*columns, rows=rows, right=["Log index"]))
     not_done = one.due - len(one.ranges)
+    if one.error is not None:
+        message = " ".join(visible(one.error.message).split())
+        console.print(f"error[{one.error.code}]: {message}")
     if not_done:
         console.print(f"{not_done} of {plural(one.due, 'range')} not done.")
-    elif not rows:
+    elif not rows and one.error is None:
         console.print("Nothing was due.")
     console.print()
