@@ -107,10 +107,11 @@ class Scripted:
                 raise RuntimeError("a defect of the summarizer")
             case "stopped":
                 raise Stopped
-            case "edits":
-                self._machine.change_text(
-                    11, "assistant", f"edited within a call {len(self._script)}"
-                )
+            case "another range is edited":
+                self._machine.edit_during_a_call(request, its_own=False)
+            case "its own range is edited":
+                self._machine.edit_during_a_call(request, its_own=True)
+                return TRUNCATED  # so that there would be a second attempt
             case "is slow":
                 self._machine.store.clock.advance(2 * LEASE / SECOND)
         return good(f"A summary of {request.replies[0].message_id}, by {happens}.")
@@ -167,6 +168,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self.parts.transcripts.revise(SCOPE, CONVERSATION, name, text)
         self.texts[name] = text
         self._learn()
+
+    def edit_during_a_call(self, request: SummaryRequest, *, its_own: bool) -> None:
+        called = int(request.replies[0].message_id.removeprefix("a")) // 10
+        self.change_text(
+            10 * called + 5 if its_own else 15 - 10 * called, "user", f"edited, {self._number()}"
+        )
 
     @rule(pair=st.integers(0, 12))
     def run_fails_or_recovers(self, pair: int) -> None:
@@ -241,10 +248,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.snapshots[worker, from_pair] = session
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), again=st.booleans(), fresh=st.booleans())
-    def start(self, data: st.DataObject, again: bool, fresh: bool) -> None:
-        """Start an attempt, perhaps long after the lease, perhaps once more."""
-        one, claim = self._some_claim(data)
+    @rule(data=st.data(), again=st.booleans(), fresh=st.booleans(), late=st.booleans())
+    def start(self, data: st.DataObject, again: bool, fresh: bool, late: bool) -> None:
+        """Start an attempt, perhaps after the lease, perhaps once more."""
+        one, claim = self._some_claim(data, late=late)
         if not (again and one.attempts):
             one.attempts += 1
         attempt = f"{one.claim_id}-{one.attempts}"
@@ -273,10 +280,13 @@ class LedgerMachine(RuleBasedStateMachine):
         number=st.integers(0, 1),
         answer=st.sampled_from(["good", "other", "truncated", "unavailable"]),
         fresh=st.booleans(),
+        late=st.booleans(),
     )
-    def finish(self, data: st.DataObject, number: int, answer: str, fresh: bool) -> None:
+    def finish(
+        self, data: st.DataObject, number: int, answer: str, fresh: bool, late: bool
+    ) -> None:
         """Finish an attempt: in time, too late, twice, or with a second, different result."""
-        one, claim = self._some_claim(data)
+        one, claim = self._some_claim(data, late=late)
         assume(one.attempts)
         attempt = f"{one.claim_id}-{max(1, one.attempts - number)}"
         given = {
@@ -308,9 +318,9 @@ class LedgerMachine(RuleBasedStateMachine):
         return {"already_completed"} if completed and not codes else {None}
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), fresh=st.booleans())
-    def release(self, data: st.DataObject, fresh: bool) -> None:
-        one, claim = self._some_claim(data)
+    @rule(data=st.data(), fresh=st.booleans(), late=st.booleans())
+    def release(self, data: st.DataObject, fresh: bool, late: bool) -> None:
+        one, claim = self._some_claim(data, late=late)
         expected: str | None = None
         if claim.closed is not None:
             expected = None if claim.closed == "given_back" else "not_the_holder"
@@ -339,13 +349,50 @@ class LedgerMachine(RuleBasedStateMachine):
         )
         assert refusal == (None if before is None or before.text == text else "already_completed")
 
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        from_pair=st.sampled_from(RANGES),
+        other_model=st.booleans(),
+    )
+    def complete_at_once(self, worker: str, from_pair: int, other_model: bool) -> None:
+        """A worker to which nothing happens."""
+        job = self._present_job(from_pair, OTHER_MODEL if other_model else MODEL)
+        allowed = self.book.refusals_of_a_claim(job.identity, job.source_hash, self.store.clock.now)
+        claim_id = f"claim-{self._number()}"
+        attempt = f"{claim_id}-1"
+        session = RangeSession(self.sessions[worker].context.log, key_of(job))
+        refusal = self._execute(
+            session, lambda now: ClaimRange(claim_id, worker, job, POLICY, now, LEASE)
+        )
+        assert (refusal in allowed) if allowed else (refusal is None), (refusal, allowed)
+        if refusal is not None:
+            return
+        answer = good(f"By {job.model} in {claim_id}.")
+        assert (
+            self._execute(session, lambda now: StartAttempt(claim_id, attempt, now, LEASE)) is None
+        )
+        assert (
+            self._execute(session, lambda now: FinishAttempt(claim_id, attempt, answer, now))
+            is None
+        )
+        assert self.book.identities[job.identity].completion is not None
+
     # --- whole compactions ---
 
     @rule(
         worker=st.sampled_from(WORKERS),
         script=st.lists(
             st.sampled_from(
-                ["good", "truncated", "unavailable", "raises", "stopped", "edits", "is slow"]
+                [
+                    "good",
+                    "truncated",
+                    "unavailable",
+                    "raises",
+                    "stopped",
+                    "is slow",
+                    "another range is edited",
+                    "its own range is edited",
+                ]
             ),
             max_size=4,
         ),
@@ -515,9 +562,14 @@ class LedgerMachine(RuleBasedStateMachine):
         new = self.parts.context.log.read(self.book.size, 10**6)
         self.book.read((entry.index, entry.recorded_at, entry.fact) for entry in new)
 
-    def _some_claim(self, data: st.DataObject) -> tuple[Held, Claim]:
-        one = data.draw(st.sampled_from(self.held))
-        return one, self.book.claims[one.claim_id]
+    def _some_claim(self, data: st.DataObject, *, late: bool) -> tuple[Held, Claim]:
+        """One of the claims ever made, whose worker may come back when its lease has run out."""
+        open_ones = [one for one in self.held if self.book.claims[one.claim_id].closed is None]
+        one = data.draw(st.sampled_from(open_ones or self.held) | st.sampled_from(self.held))
+        claim = self.book.claims[one.claim_id]
+        if late and self.store.clock.now < claim.expires:
+            self.store.clock.now = claim.expires
+        return one, claim
 
     def _session_of(self, one: Held, fresh: bool) -> RangeSession:
         """As the holder saw the range last, or after a restart."""
