@@ -6,6 +6,7 @@
      ├── InvalidInput (also a ValueError)      what came in is wrong; the place is named
      │    ├── InvalidId                        E4
      │    ├── DuplicateMessageId               E4
+     │    ├── NotAnUpdate
      │    ├── UnknownMessage
      │    ├── UnknownConversation
      │    ├── InvalidPolicy                    W2
@@ -67,11 +68,20 @@ class DuplicateMessageId(InvalidInput):
 
     code = "duplicate_message_id"
 
-    def __init__(self, message_id: str, first: str, second: str) -> None:
-        super().__init__(f"message id {message_id!r} stands twice: at {first} and at {second}")
+    def __init__(self, message_id: str, first: str, second: str, *, hint: str = "") -> None:
+        super().__init__(
+            f"message id {message_id!r} stands twice: at {first} and at {second}"
+            + (f"; {hint}" if hint else "")
+        )
         self.message_id = message_id
         self.first = first
         self.second = second
+
+
+class NotAnUpdate(InvalidInput):
+    """A conversation is not a later state of the one in the ledger; ``place`` names the first message."""
+
+    code = "not_an_update"
 
 
 class UnknownMessage(InvalidInput):

@@ -13,6 +13,7 @@ from compaction_ledger.domain.log import Finding, RangeKey, Recorded
 from compaction_ledger.domain.range_stream import RangeState
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.summarization import SummaryRequest
+from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 
 Progress = Callable[[int, int], None]
@@ -52,6 +53,16 @@ class TranscriptStore(Transcripts, Protocol):
 
         A run that is known gets its new state. Raises :class:`InvalidInput` kinds (E4), and then stores
         nothing.
+        """
+        ...
+
+    def take_over(
+        self, scope: str, threads: Sequence[NewThread], *, update: bool = False
+    ) -> Sequence[ThreadChanges]:
+        """Append several conversations, or with ``update`` bring them up to date, in one transaction.
+
+        Returns what was stored of each. What is refused, and how, is told at :func:`thread_changes`; then
+        nothing is stored of any.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -19,6 +19,13 @@ from compaction_ledger.domain.errors import (
     UnknownMessage,
 )
 from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.takeover import (
+    KnownThread,
+    NewThread,
+    ThreadChanges,
+    check_threads,
+    thread_changes,
+)
 from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines, check_revision
 
 
@@ -29,6 +36,11 @@ class _Thread:
     deleted: set[str] = field(default_factory=set[str])
     runs: dict[str, Run] = field(default_factory=dict[str, Run])
     revision: int = 0
+
+    def known(self) -> KnownThread:
+        """The thread for comparing new lines with."""
+        present = [m for m in self.messages.values() if m.id not in self.deleted]
+        return KnownThread(present, self.positions, self.runs)
 
 
 class MemoryTranscripts:
@@ -70,6 +82,28 @@ class MemoryTranscripts:
             thread.revision += 1
             self._threads[scope, conversation] = thread
 
+    def take_over(
+        self, scope: str, threads: Sequence[NewThread], *, update: bool = False
+    ) -> Sequence[ThreadChanges]:
+        check_threads(scope, threads)
+        with self._lock:
+            decided: list[ThreadChanges] = []
+            for given in threads:
+                stored = self._threads.get((scope, given.conversation))
+                known = None if stored is None else stored.known()
+                decided.append(thread_changes(given, known, update=update))
+            for changes in decided:
+                self._apply(scope, changes)
+        return decided
+
+    def _apply(self, scope: str, changes: ThreadChanges) -> None:
+        """Store what was decided; nothing of it can be refused any more."""
+        place = (scope, changes.conversation)
+        if changes.any or place not in self._threads:
+            for change in changes.revised:
+                self.revise(*place, change.message_id, change.text, status=change.status)
+            self.append(*place, changes.appended, changes.runs)
+
     def revise(
         self,
         scope: str,
@@ -103,8 +137,7 @@ class MemoryTranscripts:
     def conversation(self, scope: str, conversation: str) -> Conversation:
         with self._lock:
             thread = self._thread(scope, conversation)
-            messages = [m for m in thread.messages.values() if m.id not in thread.deleted]
-            return Conversation(scope, conversation, messages, dict(thread.runs))
+            return Conversation(scope, conversation, thread.known().messages, dict(thread.runs))
 
     def revision(self, scope: str, conversation: str) -> str | None:
         with self._lock:

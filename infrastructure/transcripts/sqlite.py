@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from eventsourcing.persistence import IntegrityError
 
 from compaction_ledger.domain.conversation import (
     Conversation,
     Message,
+    MessageKind,
     MessageStatus,
+    Role,
     Run,
     RunState,
 )
 from compaction_ledger.domain.errors import DuplicateMessageId, UnknownConversation, UnknownMessage
 from compaction_ledger.domain.identifiers import check_id, is_well_formed
+from compaction_ledger.domain.takeover import (
+    KnownThread,
+    NewThread,
+    Revision,
+    ThreadChanges,
+    check_threads,
+    thread_changes,
+)
 from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines, check_revision
 from compaction_ledger.infrastructure.sqlite.database import Database
 
@@ -64,19 +75,23 @@ class SQLiteTranscripts:
         lines, states = list(messages), list(runs)
         check_lines(lines, states)
         with self._database.transaction(commit=True) as cursor:
-            key = _key(cursor, scope, conversation)
-            if key is None:
-                cursor.execute(
-                    "INSERT INTO conversations (scope, conversation) VALUES (?, ?)",
-                    (scope, conversation),
+            _append(cursor, scope, conversation, lines, states)
+
+    def take_over(
+        self, scope: str, threads: Sequence[NewThread], *, update: bool = False
+    ) -> Sequence[ThreadChanges]:
+        """Append several conversations, or with ``update`` bring them up to date, in one transaction."""
+        check_threads(scope, threads)
+        with self._database.transaction(commit=True) as cursor:
+            decided = [
+                thread_changes(
+                    given, _known_thread(cursor, scope, given.conversation), update=update
                 )
-                key = int(cursor.lastrowid or 0)
-            first = _next_message(cursor, key)
-            for message_key, message in enumerate(lines, start=first):
-                _insert(cursor, key, message_key, message)
-            for run in states:
-                _insert_run(cursor, key, run)
-            _touch(cursor, key)
+                for given in threads
+            ]
+            for changes in decided:
+                _apply(cursor, scope, changes)
+        return decided
 
     def revise(
         self,
@@ -91,9 +106,7 @@ class SQLiteTranscripts:
         check_revision(message_id, text, status)
         with self._database.transaction(commit=True) as cursor:
             key = _known(cursor, scope, conversation)
-            line = _newest(cursor, key, message_id)
-            stored = line.text if text is None else _stored(text)
-            _insert_revision(cursor, replace(line, text=stored, status=status or line.status))
+            _revise(cursor, key, Revision(message_id, text, status))
             _touch(cursor, key)
 
     def delete(self, scope: str, conversation: str, message_id: str) -> None:
@@ -116,28 +129,8 @@ class SQLiteTranscripts:
     def conversation(self, scope: str, conversation: str) -> Conversation:
         """The conversation as it is now, in one snapshot."""
         with self._database.transaction(commit=False) as cursor:
-            key = _known(cursor, scope, conversation)
-            rows = (key * POSITIONS, (key + 1) * POSITIONS)
-            lines = cursor.execute(_LINES, rows).fetchall()
-            revisions = cursor.execute(_REVISIONS, rows).fetchall()
-            states = cursor.execute(_RUNS, (key,)).fetchall()
-        messages = [
-            Message(
-                message_id,
-                run,
-                role,
-                status,
-                kind,
-                text if type(text) is str else _text(text),
-                conversation,
-                scope,
-            )
-            for message_id, run, role, status, kind, text in lines
-        ]
-        if revisions:
-            messages = _revised(messages, revisions)
-        runs = {run: Run(run, state, conversation, scope) for run, state in states}
-        return Conversation(scope, conversation, messages, runs)
+            rows = _rows(cursor, _known(cursor, scope, conversation))
+        return Conversation(scope, conversation, *_lines(rows, scope, conversation))
 
     def revision(self, scope: str, conversation: str) -> str | None:
         """A count of the conversation's changes."""
@@ -154,6 +147,55 @@ class SQLiteTranscripts:
             )
             found: list[tuple[str, str]] = cursor.fetchall()
         return found
+
+
+class _Rows(NamedTuple):
+    """A conversation's rows, as they were at one moment."""
+
+    lines: list[tuple[str, str, Role, MessageStatus, MessageKind, str | bytes]]
+    revisions: list[tuple[str, MessageStatus, str | bytes, int]]
+    runs: list[tuple[str, RunState]]
+
+
+def _rows(cursor: sqlite3.Cursor, key: int) -> _Rows:
+    rows = (key * POSITIONS, (key + 1) * POSITIONS)
+    return _Rows(
+        cursor.execute(_LINES, rows).fetchall(),
+        cursor.execute(_REVISIONS, rows).fetchall(),
+        cursor.execute(_RUNS, (key,)).fetchall(),
+    )
+
+
+def _lines(rows: _Rows, scope: str, conversation: str) -> tuple[list[Message], dict[str, Run]]:
+    """The messages and runs of a conversation, by their newest revisions."""
+    messages = [
+        Message(
+            message_id,
+            run,
+            role,
+            status,
+            kind,
+            text if type(text) is str else _text(text),
+            conversation,
+            scope,
+        )
+        for message_id, run, role, status, kind, text in rows.lines
+    ]
+    if rows.revisions:
+        messages = _revised(messages, rows.revisions)
+    runs = {run: Run(run, state, conversation, scope) for run, state in rows.runs}
+    return messages, runs
+
+
+def _known_thread(cursor: sqlite3.Cursor, scope: str, conversation: str) -> KnownThread | None:
+    """The conversation for comparing new lines with."""
+    key = _key(cursor, scope, conversation)
+    if key is None:
+        return None
+    rows = _rows(cursor, key)
+    messages, runs = _lines(rows, scope, conversation)
+    positions = {line[0]: position for position, line in enumerate(rows.lines)}
+    return KnownThread(messages, positions, runs)
 
 
 def _revised(
@@ -209,6 +251,42 @@ def _newest(cursor: sqlite3.Cursor, key: int, message_id: str) -> _Newest:
     if row is None or row[4]:
         raise UnknownMessage(f"the conversation has no message {message_id!r}")
     return _Newest(*row)
+
+
+def _append(
+    cursor: sqlite3.Cursor,
+    scope: str,
+    conversation: str,
+    lines: Iterable[NewMessage],
+    states: Iterable[NewRun],
+) -> int:
+    """Append lines; makes the conversation when it is new. Returns its key."""
+    key = _key(cursor, scope, conversation)
+    if key is None:
+        cursor.execute(
+            "INSERT INTO conversations (scope, conversation) VALUES (?, ?)", (scope, conversation)
+        )
+        key = int(cursor.lastrowid or 0)
+    for message_key, message in enumerate(lines, start=_next_message(cursor, key)):
+        _insert(cursor, key, message_key, message)
+    for run in states:
+        _insert_run(cursor, key, run)
+    _touch(cursor, key)
+    return key
+
+
+def _apply(cursor: sqlite3.Cursor, scope: str, changes: ThreadChanges) -> None:
+    """Store what was decided of one conversation."""
+    if changes.any or _key(cursor, scope, changes.conversation) is None:
+        key = _append(cursor, scope, changes.conversation, changes.appended, changes.runs)
+        for revision in changes.revised:
+            _revise(cursor, key, revision)
+
+
+def _revise(cursor: sqlite3.Cursor, key: int, revision: Revision) -> None:
+    line = _newest(cursor, key, revision.message_id)
+    text = line.text if revision.text is None else _stored(revision.text)
+    _insert_revision(cursor, replace(line, text=text, status=revision.status or line.status))
 
 
 def _insert(cursor: sqlite3.Cursor, key: int, message_key: int, message: NewMessage) -> None:

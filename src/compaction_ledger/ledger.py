@@ -130,14 +130,19 @@ class Ledger:
         format: str | None = None,  # noqa: A002 - what a caller would guess
         conversation: str | None = None,
         scope: str = DEFAULT_SCOPE,
+        update: bool = False,
     ) -> FileImport:
         """Append the conversations of a file that another program wrote.
 
         Without ``format`` the file itself must say beyond doubt what it is. ``conversation`` renames
         the one conversation of the file. Nothing is stored of a file that is malformed or in part known.
+
+        With ``update`` the file may be a later state of conversations that are known: new messages are
+        appended, another text or status becomes a revision, and run states are recorded. If it is anything
+        else (a message is missing, say), nothing is stored and :class:`NotAnUpdate` names the first message.
         """
         found = composition.read_file(Path(path), format, conversation)
-        return transcribe(self._parts.transcripts, scope, found)
+        return transcribe(self._parts.transcripts, scope, found, update=update)
 
     # --- the main job ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from compaction_ledger.domain.errors import (
     DuplicateMessageId,
     InvalidId,
     InvalidInput,
+    NotAnUpdate,
     UnknownConversation,
     UnknownMessage,
 )
 from compaction_ledger.domain.ports import TranscriptStore
+from compaction_ledger.domain.takeover import NewThread
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 
 USER = NewMessage("u1", "r1", "user", "What does it cost?", created_at=5)
@@ -256,6 +259,115 @@ def test_a_refused_change_leaves_the_revision(store: TranscriptStore) -> None:
     with pytest.raises(UnknownMessage):
         store.delete(SCOPE, CONVERSATION, "nobody")
     assert store.revision(SCOPE, CONVERSATION) == before
+
+
+# --- taking conversations over ------------------------------------------------------------------
+
+
+def grown(*changes: tuple[int, str], pairs: int = 3) -> NewThread:
+    """A conversation of so many pairs, with other texts at some places."""
+    messages, runs = lines(pairs)
+    for place, text in changes:
+        messages[place] = replace(messages[place], text=text)
+    return NewThread(CONVERSATION, messages, runs)
+
+
+def test_what_is_taken_over_is_as_if_it_were_appended(backend: Backend) -> None:
+    store = backend.open().transcripts
+    [found] = store.take_over(SCOPE, [grown()])
+    store.append(SCOPE, "appended", *lines(3))
+    taken, appended = (store.conversation(SCOPE, name) for name in (CONVERSATION, "appended"))
+    assert [m[:6] for m in taken.messages] == [m[:6] for m in appended.messages]
+    assert [run[:2] for run in taken.runs.values()] == [run[:2] for run in appended.runs.values()]
+    assert (len(found.appended), len(found.revised), found.unchanged) == (6, 0, 0)
+    assert backend.open().transcripts.conversation(SCOPE, CONVERSATION) == taken
+
+
+def test_an_empty_conversation_is_taken_over_too(store: TranscriptStore) -> None:
+    store.take_over(SCOPE, [NewThread(CONVERSATION, [])])
+    assert list(store.conversations()) == [(SCOPE, CONVERSATION)]
+
+
+def test_an_update_appends_revises_and_records(backend: Backend) -> None:
+    store = backend.open().transcripts
+    store.append(SCOPE, CONVERSATION, [USER, ANSWER], [NewRun("r1", "running"), NewRun("r0")])
+    store.revise(SCOPE, CONVERSATION, "a1", "0.4 % a year.")
+    now = NewThread(
+        CONVERSATION,
+        [USER, replace(ANSWER, status="completed", text="0.5 \ud83d"), TOOL],
+        [NewRun("r1"), NewRun("r0"), NewRun("r2", "queued")],
+    )
+    [found] = store.take_over(SCOPE, [now], update=True)
+    assert [(m.id, m.status, m.text) for m in store.conversation(SCOPE, CONVERSATION).messages] == [
+        ("u1", "completed", USER.text),
+        ("a1", "completed", "0.5 \ud83d"),
+        ("t1", "completed", "{}"),
+    ]
+    runs = backend.open().transcripts.conversation(SCOPE, CONVERSATION).runs
+    assert {run.id: run.state for run in runs.values()} == {
+        "r0": "completed",
+        "r1": "completed",
+        "r2": "queued",
+    }
+    assert (len(found.appended), len(found.revised), found.unchanged) == (1, 1, 1)
+    assert found.runs == [NewRun("r1"), NewRun("r2", "queued")]
+
+
+def test_an_update_without_any_change_leaves_the_revision(store: TranscriptStore) -> None:
+    store.take_over(SCOPE, [grown()])
+    before = store.revision(SCOPE, CONVERSATION)
+    [found] = store.take_over(SCOPE, [grown()], update=True)
+    assert (found.any, found.unchanged) == (False, 6)
+    assert store.revision(SCOPE, CONVERSATION) == before
+    store.take_over(SCOPE, [grown((1, "another reply"))], update=True)
+    assert store.revision(SCOPE, CONVERSATION) != before
+
+
+def test_only_one_side_of_an_update_is_enough(store: TranscriptStore) -> None:
+    store.take_over(SCOPE, [grown(pairs=2)])
+    changes = [grown((0, "edited"), pairs=2), grown((0, "edited"))]
+    counts = [store.take_over(SCOPE, [change], update=True)[0] for change in changes]
+    assert [(len(c.revised), len(c.appended)) for c in counts] == [(1, 0), (0, 2)]
+    assert texts(store)["u0"] == "edited"
+    assert len(texts(store)) == 6
+
+
+REFUSED: dict[str, tuple[list[NewThread], bool, type[InvalidInput]]] = {
+    "known": ([grown()], False, DuplicateMessageId),
+    "missing": ([grown(pairs=1)], True, NotAnUpdate),
+    "deleted": ([grown(pairs=3)], True, NotAnUpdate),
+    "kind": (
+        [NewThread(CONVERSATION, [replace(lines(2)[0][0], kind="trace"), *lines(2)[0][1:]])],
+        True,
+        NotAnUpdate,
+    ),
+    "twice": ([grown(), grown()], True, InvalidInput),
+    "one id twice": ([NewThread(CONVERSATION, [USER, USER])], True, DuplicateMessageId),
+    "bad id": ([NewThread(CONVERSATION, [replace(USER, id="")])], True, InvalidId),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_of_an_import_that_is_refused_nothing_is_stored(store: TranscriptStore, name: str) -> None:
+    threads, update, error = REFUSED[name]
+    store.append(SCOPE, CONVERSATION, *lines(3))
+    for side in ("u2", "a2"):
+        store.delete(SCOPE, CONVERSATION, side)
+    before = store.conversation(SCOPE, CONVERSATION), store.revision(SCOPE, CONVERSATION)
+    # What comes before it in the same import is in order.
+    first = NewThread("another", [USER, ANSWER], [NewRun("r1")])
+    with pytest.raises(error):
+        store.take_over(SCOPE, [first, *threads], update=update)
+    assert list(store.conversations()) == [(SCOPE, CONVERSATION)]
+    after = store.conversation(SCOPE, CONVERSATION), store.revision(SCOPE, CONVERSATION)
+    assert after == before
+
+
+def test_an_import_into_another_scope_is_another_conversation(store: TranscriptStore) -> None:
+    store.take_over(SCOPE, [grown()])
+    store.take_over("other", [grown((0, "other text"))])
+    assert texts(store)["u0"] == lines(1)[0][0].text
+    assert len(list(store.conversations())) == 2
 
 
 # --- what is refused ----------------------------------------------------------------------------

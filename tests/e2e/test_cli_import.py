@@ -46,7 +46,97 @@ def test_importing_twice_stores_nothing_twice(transcript: Path, tmp_path: Path) 
     call("import", transcript, ledger=path).fine()
     message = call("import", transcript, ledger=path).failed("duplicate_message_id")
     assert "position 0 of conversation 'chat' in the ledger" in message
+    assert "(--update)" in message
     assert len(call("plan", "chat", "--json", ledger=path).json["pairs"]) == 40
+
+
+# --- import --update --------------------------------------------------------------------------------
+
+
+def chat_body(*answers: str, question: str = "And next?") -> str:
+    """A recorded body of OpenAI Chat: one question for each answer, and one that waits for its own."""
+    messages: list[dict[str, str]] = []
+    for answer in answers:
+        messages += [
+            {"role": "user", "content": f"What comes before {answer}?"},
+            {"role": "assistant", "content": answer},
+        ]
+    messages.append({"role": "user", "content": question})
+    return json.dumps({"model": "m", "messages": messages})
+
+
+def counts(document: Any) -> tuple[int, int, int, int]:
+    """Appended, revised, unchanged, run states of the one conversation."""
+    (one,) = document["conversations"]
+    assert one["messages"] == one["appended"] + one["revised"] + one["unchanged"]
+    return one["appended"], one["revised"], one["unchanged"], one["run_states"]
+
+
+def test_a_file_that_has_grown(tmp_path: Path) -> None:
+    file, path = tmp_path / "chat.json", tmp_path / "l.db"
+    words = ["import", file, "--format", "openai-chat", "--json"]
+    file.write_text(chat_body("A", "B"))
+    made = call(*words, "--update", ledger=path).fine().json  # nothing is known yet
+    assert (made["update"], counts(made)) == (True, (5, 0, 0, 3))
+    file.write_text(chat_body("A", "C", question="What comes before D?").replace("B?", "C?"))
+    assert counts(call(*words, "--update", ledger=path).fine().json) == (0, 3, 2, 0)
+    file.write_text(chat_body("A", "C", "D"))
+    assert counts(call(*words, "--update", ledger=path).fine().json) == (2, 0, 5, 2)
+    assert counts(call(*words, "--update", ledger=path).fine().json) == (0, 0, 7, 0)
+    plan = call("plan", "chat", "--json", ledger=path).fine().json
+    assert len(plan["pairs"]) == 3
+    call(*words, ledger=path).failed("duplicate_message_id")
+
+
+def test_an_update_for_people(transcript: Path, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    call("import", transcript, ledger=path).fine()
+    lines = transcript.read_text("utf-8").splitlines()
+    changed = lines[-1].replace("the fund stood", "the fund was")
+    transcript.write_text("\n".join([*lines[:-1], changed]), "utf-8")
+    out = call("import", transcript, "--update", ledger=path).fine().out
+    header, row = out.splitlines()[-2:]
+    assert header.split()[:6] == ["Conversation", "Messages", "New", "Revised", "Same", "Runs"]
+    assert row.split() == ["chat", "80", "0", "1", "79", "40", "40", "none"]
+
+
+def test_an_update_makes_the_changed_range_due_again(transcript: Path, tmp_path: Path) -> None:
+    """W5."""
+    path = tmp_path / "l.db"
+    call("import", transcript, ledger=path).fine()
+    call("compact", "chat", ledger=path).fine()
+    transcript.write_text(transcript.read_text("utf-8").replace("user 3:", "user three:"), "utf-8")
+    call("import", transcript, "--update", ledger=path).fine()
+    plan = call("plan", "chat", "--json", ledger=path).fine().json
+    assert [(one["status"], one["stale"]) for one in plan["ranges"]] == [("due", 1), ("done", 0)]
+    call("verify", ledger=path).fine()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('"id": "user-3"', '"id": "user-x"', "message 'user-3': is in the ledger and not in"),
+        ('"id": "user-3", "run": "run-3"', '"id": "user-3", "run": "run-4"', "has the run 'run-3'"),
+        (
+            '"id": "user-3", "run": "run-3", "role": "user"',
+            '"id": "user-3", "run": "run-3", "role": "system"',
+            "has the role 'user' in the ledger and 'system'",
+        ),
+    ],
+)
+def test_a_file_that_is_no_later_state_is_refused_as_a_whole(
+    transcript: Path, tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    path = tmp_path / "l.db"
+    call("import", transcript, ledger=path).fine()
+    revision = call("plan", "chat", "--json", ledger=path).json["revision"]
+    text = transcript.read_text("utf-8")
+    assert text.count(before) == 1
+    transcript.write_text(text.replace(before, after).replace("user 1:", "user one:"), "utf-8")
+    done = call("import", transcript, "--update", "--json", ledger=path)
+    assert said in done.failed("not_an_update")
+    assert done.json["error"]["place"] == "conversation 'chat': message 'user-3'"
+    assert call("plan", "chat", "--json", ledger=path).json["revision"] == revision
 
 
 def test_another_id_and_another_scope(transcript: Path, tmp_path: Path) -> None:
@@ -77,6 +167,23 @@ def test_a_bad_file_is_one_line_and_makes_no_conversation(
     done = call("import", file, "--json", ledger=tmp_path / "l.db")
     assert "bad.jsonl" in done.failed(code)
     assert done.json["error"]["place"].startswith("bad.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--format", "nope"], "invalid_setting"),
+        (["--format", "chatgpt-export"], "malformed_record"),
+        (["--conversation", ""], "invalid_id"),
+        (["--scope", "a\x07b"], "invalid_id"),
+    ],
+)
+def test_an_import_that_is_refused_makes_no_ledger(
+    transcript: Path, tmp_path: Path, words: list[str], code: str
+) -> None:
+    call("import", transcript, *words, ledger=tmp_path / "l.db").failed(code)
+    assert [path.name for path in tmp_path.iterdir()] == [transcript.name]
 
 
 def test_a_message_id_twice_names_both_places(tmp_path: Path) -> None:

@@ -62,6 +62,10 @@ def test_import(transcript: Path, tmp_path: Path, schemas: dict[str, Any]) -> No
         call("import", transcript, "--json", ledger=tmp_path / "l.db").fine().json,
         schemas["import"],
     )
+    check(
+        call("import", transcript, "--update", "--json", ledger=tmp_path / "l.db").fine().json,
+        schemas["import"],
+    )
 
 
 def test_import_summary(ledger: Path, tmp_path: Path, schemas: dict[str, Any]) -> None:

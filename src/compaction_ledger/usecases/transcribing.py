@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from compaction_ledger.domain.eligibility import LeftOut, eligible
-from compaction_ledger.domain.errors import DuplicateMessageId
-from compaction_ledger.domain.ports import Transcripts
+from compaction_ledger.domain.ports import TranscriptStore
+from compaction_ledger.domain.takeover import NewThread, ThreadChanges, check_threads
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 
 
@@ -63,27 +63,23 @@ class ImportedFile(Protocol):
     def report(self) -> FileReport: ...
 
 
-class Store(Transcripts, Protocol):
-    """A transcript store that can be appended to."""
-
-    def append(
-        self,
-        scope: str,
-        conversation: str,
-        messages: Iterable[NewMessage],
-        runs: Iterable[NewRun] = (),
-    ) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class TranscribedConversation:
-    """One conversation of the file, and how its lines count now that they are in the store (E1, E2)."""
+    """One conversation of the file, and how its lines count now that they are in the store (E1, E2).
+
+    Of its ``messages`` some were ``appended``, some ``revised`` and the others ``unchanged``; ``run_states``
+    counts the runs that are new or in another state.
+    """
 
     scope: str
     conversation: str
     title: str | None
     messages: int
+    appended: int
+    revised: int
+    unchanged: int
     runs: int
+    run_states: int
     pairs: int
     left_out: tuple[LeftOut, ...]
 
@@ -99,44 +95,51 @@ class FileImport:
 
     report: FileReport
     conversations: tuple[TranscribedConversation, ...]
+    update: bool = False
 
 
-def transcribe(store: Store, scope: str, found: ImportedFile) -> FileImport:
-    """Append every conversation of ``found`` to ``store``.
+def check_file(scope: str, found: ImportedFile) -> None:
+    """Check all that can be checked before there is a store. Raises :class:`InvalidInput` kinds."""
+    check_threads(scope, _threads(found))
 
-    Raises :class:`DuplicateMessageId` before anything is stored where a message is there already.
+
+def transcribe(
+    store: TranscriptStore, scope: str, found: ImportedFile, *, update: bool = False
+) -> FileImport:
+    """Append every conversation of ``found`` to ``store``, or with ``update`` bring them up to date.
+
+    Raises :class:`DuplicateMessageId` where a message is there already, with ``update``
+    :class:`NotAnUpdate` where the file is no later state of what is there; then nothing is stored.
     """
-    known = set(store.conversations())
-    for thread in found.conversations:
-        if (scope, thread.conversation) in known:
-            _check_new(store, scope, thread)
-    for thread in found.conversations:
-        store.append(scope, thread.conversation, thread.messages, thread.runs)
-    return FileImport(
-        found.report, tuple(_transcribed(store, scope, thread) for thread in found.conversations)
+    changed = store.take_over(scope, _threads(found), update=update)
+    conversations = tuple(
+        _transcribed(store, scope, thread, changes)
+        for thread, changes in zip(found.conversations, changed, strict=True)
     )
+    return FileImport(found.report, conversations, update)
 
 
-def _check_new(store: Store, scope: str, thread: ImportedThread) -> None:
-    present = store.conversation(scope, thread.conversation).messages
-    positions = {message.id: position for position, message in enumerate(present)}
-    for place, message in enumerate(thread.messages):
-        if message.id in positions:
-            raise DuplicateMessageId(
-                message.id,
-                f"position {positions[message.id]} of conversation {thread.conversation!r} in the ledger",
-                f"message {place} of the file",
-            )
+def _threads(found: ImportedFile) -> list[NewThread]:
+    return [
+        NewThread(thread.conversation, thread.messages, thread.runs)
+        for thread in found.conversations
+    ]
 
 
-def _transcribed(store: Store, scope: str, thread: ImportedThread) -> TranscribedConversation:
+def _transcribed(
+    store: TranscriptStore, scope: str, thread: ImportedThread, changes: ThreadChanges
+) -> TranscribedConversation:
     lines = eligible(store.conversation(scope, thread.conversation))
     return TranscribedConversation(
         scope=scope,
         conversation=thread.conversation,
         title=thread.title,
         messages=len(thread.messages),
+        appended=len(changes.appended),
+        revised=len(changes.revised),
+        unchanged=changes.unchanged,
         runs=len(thread.runs),
+        run_states=len(changes.runs),
         pairs=len(lines.pairs),
         left_out=tuple(lines.left_out),
     )

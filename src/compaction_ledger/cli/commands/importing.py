@@ -26,6 +26,13 @@ def import_file(
         str | None,
         typer.Option(metavar="ID", help="Another id for the one conversation of the file."),
     ] = None,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update",
+            help="The file has grown: append what is new, revise texts and statuses that changed.",
+        ),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Name every record that was left out.")
     ] = False,
@@ -35,23 +42,26 @@ def import_file(
 ) -> None:
     """Take conversations over from a file; makes the ledger where there is none.
 
+    Nothing is stored of a file that is refused, and no ledger is made for it.
+
     \b
-    Example:
+    Examples:
       compaction-ledger import conversations.json --format chatgpt-export
+      compaction-ledger import session.jsonl --update
     """
+    from compaction_ledger import composition
     from compaction_ledger.cli.documents.transcripts import ImportDocument
     from compaction_ledger.cli.views.transcripts import show_import
+    from compaction_ledger.usecases.transcribing import check_file, transcribe
 
     call = Call.of(ctx, ledger, scope, json=json)
+    named = None if format_name == "auto" else format_name
+    found = composition.read_file(file, named, conversation)
+    check_file(call.scope, found)
     with call.open(create=True) as opened:
-        found = opened.import_file(
-            file,
-            format=None if format_name == "auto" else format_name,
-            conversation=conversation,
-            scope=call.scope,
-        )
+        done = transcribe(opened.transcripts, call.scope, found, update=update)
     call.answer(
-        ImportDocument.of(found),
+        ImportDocument.of(done),
         lambda console, document: show_import(console, document, verbose=verbose),
     )
 

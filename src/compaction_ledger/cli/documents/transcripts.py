@@ -46,10 +46,22 @@ class ImportedConversation(Document):
     """As the file has it."""
 
     messages: Count
-    """How many messages were appended."""
+    """How many messages the file has of it: `appended`, `revised` and `unchanged` together."""
+
+    appended: Count
+    """How many of them are new."""
+
+    revised: Count
+    """How many got another text or status; only with `--update`."""
+
+    unchanged: Count
+    """How many were there already; only with `--update`."""
 
     runs: Count
     """How many runs the file names, or the importer derived."""
+
+    run_states: Count
+    """How many of them are new or in another state."""
 
     pairs: Count
     """How many pairs the conversation now has."""
@@ -64,7 +76,11 @@ class ImportedConversation(Document):
             conversation=found.conversation,
             title=found.title,
             messages=found.messages,
+            appended=found.appended,
+            revised=found.revised,
+            unchanged=found.unchanged,
             runs=found.runs,
+            run_states=found.run_states,
             pairs=found.pairs,
             lines_left_out=counted(line.reason for line in found.left_out),
         )
@@ -78,6 +94,9 @@ class ImportDocument(Document):
 
     format: str
     """The importer that read it."""
+
+    update: bool
+    """Whether known conversations were to be brought up to date."""
 
     records: Count
     """What the format counts: lines, messages, nodes, events."""
@@ -99,6 +118,7 @@ class ImportDocument(Document):
         return cls(
             source=report.source,
             format=report.importer,
+            update=found.update,
             records=report.records,
             imported=report.imported,
             left_out=[

@@ -50,13 +50,15 @@ def show_import(console: Console, document: ImportDocument, *, verbose: bool) ->
         (
             one.conversation,
             one.messages,
+            *((one.appended, one.revised, one.unchanged) if document.update else ()),
             one.runs,
             one.pairs,
             _reasons(one.lines_left_out) or "none",
         )
         for one in document.conversations
     )
-    numbers = ("Messages", "Runs", "Pairs")
+    update = ("New", "Revised", "Same") if document.update else ()
+    numbers = ("Messages", *update, "Runs", "Pairs")
     console.print(table("Conversation", *numbers, "Lines in no pair", rows=rows, right=numbers))
     if verbose and document.left_out:
         console.print()
