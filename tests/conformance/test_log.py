@@ -167,6 +167,14 @@ def test_two_sessions_claim_and_one_wins(backend: Backend) -> None:
     assert refusal.value.expires_at == START + LEASE
 
 
+def test_an_old_snapshot_does_not_refuse_what_is_free_by_now(backend: Backend) -> None:
+    first, second = Worker(backend.open(), JOB, "first"), Worker(backend.open(), JOB, "second")
+    first.claim()
+    assert second.session.state.open.keys() == {"first-claim"}  # and this is what it remembers
+    first.release()
+    assert second.claim().indices == [2]
+
+
 def test_threads_claim_at_once_and_exactly_one_wins_each_range(backend: Backend) -> None:
     sessions = [backend.open() for _ in range(4)]
     jobs = [made_up_job(from_pair) for from_pair in range(0, 50, 10)]

@@ -49,6 +49,7 @@ class RangeSession:
         Raises :class:`Refused` kinds, after the facts that go with the refusal are stored (A5), and
         :class:`LedgerBusy` when others were faster a hundred times in a row.
         """
+        fresh = self._state is None
         for _ in range(MAX_TRIES):
             state = self.state
             decision = decide(state, make(self._log.now()))
@@ -57,9 +58,12 @@ class RangeSession:
                 try:
                     indices = self._log.append(self._key, state, decision.facts)
                 except ConcurrentAppend:
-                    self._state = None
+                    self._state, fresh = None, True
                     continue
                 self._state = fold(decision.facts, state)
+            elif decision.refusal is not None and not fresh:
+                self._state, fresh = None, True  # an earlier snapshot never decides (A8)
+                continue
             if decision.refusal is not None:
                 raise decision.refusal
             return Outcome(decision.facts, indices, decision.already)
