@@ -410,10 +410,10 @@ def test_h6_the_bytes_are_compared_also_where_the_replies_have_as_many_character
 ) -> None:
     pairs = [make_pair(place, "asked", "short") for place in range(10)]
     frame = SummaryFrame(Range(0, 9), MODEL, CURRENT, NOW)
-    block = len(to_json(SHAPES[shape].assistant(summary_block(frame, "In short: 12.34.")))) - 2
+    block = len(to_json(SHAPES[shape].assistant(summary_block(frame, LONG * 9)))) - 2
     pairs[0] = with_text(pairs[0], "assistant", "x" * (block - 9 * len("short")))
     assert sum(len(pair.assistant.text) for pair in pairs) == block
-    found = assembled(pairs, [candidate(pairs)], shape=shape)
+    found = assembled(pairs, [candidate(pairs, text=LONG * 9)], shape=shape)
     assert found.manifest.groups == (PairGroup(0, 9, "summarized"),)
 
 
