@@ -61,9 +61,11 @@ class Transaction:
             if not self._durable:
                 self._raw.execute("PRAGMA synchronous = NORMAL")
             return self._raw.execute("BEGIN IMMEDIATE" if self._commit else "BEGIN")
-        except sqlite3.Error as error:
-            self._database.pool.put_connection(self._connection)
-            raise translated(error, self._database.path) from error
+        except BaseException as error:
+            self._give_back()
+            if isinstance(error, sqlite3.Error):
+                raise translated(error, self._database.path) from error
+            raise
 
     def __exit__(
         self,

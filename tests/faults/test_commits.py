@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from scenarios import claimed
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import DiskFull, StoreError
+from compaction_ledger.domain.errors import DiskFull, LedgerBusy, StoreError
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.windows import WindowPolicy
@@ -30,6 +31,7 @@ from compaction_ledger.projections.sqlite import SQLiteReadModels
 from compaction_ledger.settings import Settings
 
 JOB = made_up_job()
+FULL = 2  # PRAGMA synchronous
 PLAN: list[str] = []
 """What happens at each of the next commits: ``fails before``, ``fails after``, or else ``well``."""
 
@@ -200,6 +202,22 @@ def test_many_failures_leave_the_pool_usable(parts: Parts, database: Database) -
             one.start()
     assert database.pool.num_in_use == 0
     assert one.start().indices == [1]
+
+
+def test_a_connection_that_did_not_get_its_turn_waits_for_the_disk_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows may be lost when the power fails, an event that is stored next may not."""
+    monkeypatch.setattr("compaction_ledger.infrastructure.sqlite.database.BUSY_TIMEOUT_SECONDS", 0)
+    database = open_database(tmp_path / "ledger.db")
+    with closing(database), closing(sqlite3.connect(database.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerBusy), database.transaction(commit=True, durable=False):
+            pass
+        assert database.pool.num_in_use == 0
+        other.rollback()
+        with database.transaction(commit=True) as cursor:
+            assert cursor.execute("PRAGMA synchronous").fetchone() == (FULL,)
 
 
 def test_a_full_database_is_a_full_disk(tmp_path: Path, database: Database) -> None:
