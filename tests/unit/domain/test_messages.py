@@ -46,7 +46,12 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
-from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
+from compaction_ledger.domain.prompts import (
+    DEFAULT_REGISTRY,
+    INSTRUCTIONS,
+    PromptRegistry,
+    PromptSpec,
+)
 from compaction_ledger.domain.range_stream import decide, fold
 from compaction_ledger.domain.rendering import shape_named
 from compaction_ledger.domain.summarization import AssistantReply, SummaryRequest
@@ -206,7 +211,7 @@ def test_what_is_wrong_with_a_command_is_named_with_its_place(
     assert str(raised.value) == (f"{place}: {says}" if place else says)
 
 
-@pytest.mark.parametrize(("attempt", "place", "says"), INPUTS, ids=[says for *_, says in INPUTS])
+@pytest.mark.parametrize(("attempt", "place", "says"), INPUTS)
 def test_what_is_wrong_with_an_input_is_named_with_its_place(
     attempt: Callable[[], object], place: str | None, says: str
 ) -> None:
@@ -248,7 +253,7 @@ REFUSALS: list[tuple[list[RangeFact], Command, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("history", "command", "says"), REFUSALS, ids=[r[2] for r in REFUSALS])
+@pytest.mark.parametrize(("history", "command", "says"), REFUSALS)
 def test_why_a_command_is_refused_is_said_in_one_line(
     history: list[RangeFact], command: Command, says: str
 ) -> None:
@@ -278,7 +283,7 @@ def test_b4_a_program_that_would_hand_over_a_users_text_is_told_what_is_allowed(
         "an AssistantReply is made from a pair with an assistant's message"
     )
     with pytest.raises(TypeError) as raised:
-        SummaryRequest(CURRENT, (pair,))  # type: ignore[arg-type]
+        SummaryRequest(CURRENT, INSTRUCTIONS, (pair,))  # type: ignore[arg-type]
     assert str(raised.value) == "replies must be AssistantReply, not Pair"
     with pytest.raises(AttributeError) as changed:
         AssistantReply(pair).text = "other"
