@@ -73,8 +73,9 @@ class MemoryTranscripts:
                     )
                 positions[message.id] = len(positions)
             for m in lines:
+                text = str.__str__(m.text)  # of a subclass, the text alone
                 thread.messages[m.id] = Message(
-                    m.id, m.run, m.role, m.status, m.kind, m.text, conversation, scope
+                    m.id, m.run, m.role, m.status, m.kind, text, conversation, scope
                 )
             for run in states:
                 thread.runs[run.id] = Run(run.id, run.state, conversation, scope)
@@ -117,7 +118,8 @@ class MemoryTranscripts:
         with self._lock:
             thread, message = self._message(scope, conversation, message_id)
             thread.messages[message_id] = message._replace(
-                text=message.text if text is None else text, status=status or message.status
+                text=message.text if text is None else str.__str__(text),
+                status=status or message.status,
             )
             thread.revision += 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -33,7 +34,7 @@ from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import AlreadyCompleted, StoreError
 from compaction_ledger.domain.identity import Job, PromptVersion
 from compaction_ledger.domain.log import Recorded
-from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry, PromptSpec
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.read_models import AttemptRow, RangeRow, SummaryRow
 from compaction_ledger.ledger import Ledger
@@ -661,12 +662,7 @@ def test_damaged_read_models_are_rebuilt(sqlite_store: SQLiteBackend, damage: st
 def registry_without(version: int) -> PromptRegistry:
     """As the default one, but summaries of ``version`` are not projected."""
     specs = [
-        PromptSpec(
-            spec.prompt,
-            spec.given,
-            spec.returns,
-            spec.projectable and spec.prompt.version != version,
-        )
+        replace(spec, projectable=spec.projectable and spec.prompt.version != version)
         for spec in DEFAULT_REGISTRY
     ]
     return PromptRegistry(specs, DEFAULT_REGISTRY.current)

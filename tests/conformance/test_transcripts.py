@@ -568,4 +568,5 @@ def test_a_string_of_a_subclass_is_text_too(store: TranscriptStore) -> None:
         __slots__ = ()
 
     store.append(SCOPE, CONVERSATION, [NewMessage("m", "r", "user", Text("t"))])
-    assert texts(store) == {"m": "t"}
+    store.revise(SCOPE, CONVERSATION, "m", Text("u"))
+    assert texts(store) == {"m": "u"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -61,7 +61,8 @@ WORKERS = ("w0", "w1", "w2")
 LEASE = 60 * SECOND
 
 SPECS = list(DEFAULT_REGISTRY)
-OLD = PromptRegistry(SPECS[:2], PromptVersion(NAME, 2))  # knows nothing of version 3 yet
+WAS_CURRENT = replace(SPECS[2], prompt=PromptVersion(NAME, 2))  # when it was the current one
+OLD = PromptRegistry([SPECS[0], WAS_CURRENT], WAS_CURRENT.prompt)  # knows nothing of version 3 yet
 REGISTRIES: dict[str, tuple[PromptRegistry, dict[str, str]]] = {
     "old": (OLD, {name: VERDICTS[name] for name in list(VERDICTS)[:2]}),
     "new": (DEFAULT_REGISTRY, VERDICTS),
@@ -268,6 +269,8 @@ class LedgerMachine(RuleBasedStateMachine):
             expected = "attempt_out_of_turn"
         elif claim.attempt is None and known.completion is not None:
             expected = "already_completed"
+        elif claim.attempt is None and known.waits(now):
+            expected = "backing_off"
         refusal = self._execute(
             self._session_of(one, fresh),
             lambda now: StartAttempt(one.claim_id, attempt, now, LEASE),

@@ -19,6 +19,9 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 
+LONGEST_WAIT = 2 * 3_600 * 1_000_000
+"""No wait is longer (D3): a clock that was set back by more cannot keep anybody waiting."""
+
 VERDICTS = {
     "conversation-compaction@1": "mixed_input",
     "conversation-compaction@2": "projectable",
@@ -56,7 +59,12 @@ class Known:
     source: str
     prompt: str
     attempts: int = 0
+    wait_until: int = 0
     completion: Completion | None = None
+
+    def waits(self, now: int) -> bool:
+        """Whether the second attempt has to wait (D3)."""
+        return now < self.wait_until <= now + LONGEST_WAIT
 
 
 @dataclass
@@ -83,7 +91,7 @@ class Book:
         ]
 
     def refusals_of_a_claim(self, identity: str, source: str, now: int) -> set[str]:
-        """Why a claim must be refused; empty if it must succeed (A1, A2, A3)."""
+        """Why a claim must be refused; empty if it must succeed (A1, A2, A3, D3)."""
         reasons: set[str] = set()
         if self.live(source, now):
             reasons.add("already_claimed")
@@ -92,6 +100,8 @@ class Book:
             reasons.add("already_completed")
         if known is not None and known.attempts >= 2:
             reasons.add("exhausted")
+        if known is not None and known.waits(now):
+            reasons.add("backing_off")
         return reasons
 
     def best(self, from_pair: int, source: str, verdicts: dict[str, str]) -> Completion | None:
@@ -172,6 +182,8 @@ class Book:
         assert (fact.failure == "lease_expired") == (at >= claim.expires), "A5"
         self.ended[fact.attempt_id] = f"{fact.claim_id} {fact.failure}"
         claim.attempt = None
+        if fact.retry_at is not None:
+            self.identities[fact.identity].wait_until = fact.retry_at
 
     def _completed(self, fact: RangeCompleted, at: int, index: int) -> None:
         claim, known = self.claims[fact.claim_id], self.identities[fact.identity]
