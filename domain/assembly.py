@@ -49,6 +49,8 @@ class Candidate:
     index: int
     recorded_at: int
     text: str | None
+    origin: str | None = None
+    made_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _choose(
     chosen: dict[int, Candidate] = {}
     rejected: list[RejectedSummary] = []
     sources: dict[Range, Job] = {}
-    for candidate in sorted(candidates, key=_preference):
+    for candidate in sorted(candidates, key=lambda candidate: _preference(candidate, registry)):
         reason = _rejection(scope, conversation, pairs, candidate, registry, sources)
         if reason is None and candidate.window.from_pair in chosen:
             reason = "superseded"
@@ -168,9 +170,9 @@ def _choose(
     return chosen, rejected
 
 
-def _preference(candidate: Candidate) -> tuple[int, int, int]:
+def _preference(candidate: Candidate, registry: PromptRegistry) -> tuple[int, int, int]:
     """Oldest range first; within it the newest prompt version, then the latest completion (V3)."""
-    return (candidate.window.from_pair, -candidate.prompt.version, -candidate.index)
+    return (candidate.window.from_pair, -registry.rank(candidate.prompt), -candidate.index)
 
 
 def _rejection(
@@ -205,7 +207,8 @@ def _rejection(
         )
     if job.identity != candidate.identity:
         return "identity_mismatch"
-    readable = candidate.text is not None and 0 <= candidate.recorded_at <= MAX_INTEGER
+    times = (candidate.recorded_at, candidate.made_at or 0)
+    readable = candidate.text is not None and all(0 <= time <= MAX_INTEGER for time in times)
     return None if readable else "damaged"
 
 
@@ -224,6 +227,8 @@ def _used(candidate: Candidate) -> UsedSummary:
         candidate.model,
         candidate.prompt,
         candidate.recorded_at,
+        candidate.origin,
+        candidate.made_at,
     )
 
 
@@ -246,7 +251,14 @@ class _Renderer:
 
     def summarized(self, pairs: Sequence[Pair], summary: Candidate, text: str) -> _Segment | None:
         """The ten user messages verbatim and the summary; ``None`` if it saves nothing (H6)."""
-        frame = SummaryFrame(summary.window, summary.model, summary.prompt, summary.recorded_at)
+        frame = SummaryFrame(
+            summary.window,
+            summary.model,
+            summary.prompt,
+            summary.recorded_at,
+            summary.origin,
+            summary.made_at,
+        )
         block = self.fragment(self.shape.assistant(summary_block(frame, text)))
         if len(block) >= self._replies_size(pairs, len(block)):
             return None

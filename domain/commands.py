@@ -66,6 +66,7 @@ class ImportSummary:
     job: Job
     text: str
     origin: str
+    made_at: int | None = None
 
 
 Command = ClaimRange | StartAttempt | FinishAttempt | ReleaseClaim | ImportSummary

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from compaction_ledger.domain.errors import DuplicateMessageId
+from compaction_ledger.domain.errors import DuplicateMessageId, InvalidInput
 from compaction_ledger.domain.identifiers import check_id, check_ids
 
 Role = Literal["user", "assistant", "system", "tool"]
@@ -72,6 +72,12 @@ class Conversation:
         check_ids(ids, "message id at position")
         if len(set(ids)) != len(ids):
             raise _duplicate(ids)
+        for message in self.messages:
+            if type(message.text) is not str:
+                raise InvalidInput("must be text", place=f"message {message.id!r}: text")
+        for key, run in self.runs.items():
+            if key != run.id:
+                raise InvalidInput(f"stands under {key!r}", place=f"run {run.id!r}")
 
 
 @dataclass(frozen=True, slots=True)

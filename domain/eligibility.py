@@ -27,7 +27,6 @@ LeftOutReason = Literal[
     "empty_text",
 ]
 
-SIDES = frozenset({"user", "assistant"})
 SETTLED_RUN_STATES = frozenset({"completed", "partial", "clarify_pending"})
 
 
@@ -64,9 +63,8 @@ def eligible(conversation: Conversation) -> Eligibility:
     for position, message in enumerate(messages):
         role, run = message.role, message.run
         if (
-            role in SIDES
+            (role == "user" or (role == "assistant" and message.status == "completed"))
             and message.kind == "chat"
-            and message.status == "completed"
             and run in settled
             and message.conversation == this
             and message.scope == scope
@@ -108,7 +106,7 @@ def _line_reason(message: Message, run: Run | None, conversation: Conversation) 
         return "run_missing"
     if run.conversation != conversation.id or run.scope != conversation.scope:
         return "run_elsewhere"
-    if message.status != "completed":
+    if message.role == "assistant" and message.status != "completed":
         return "streaming" if message.status == "streaming" else "failed"
     return "run_not_settled"
 

@@ -19,6 +19,7 @@
      │    ├── AlreadyClaimed                   A1
      │    ├── AlreadyCompleted                 A1, A2
      │    ├── Exhausted                        A3
+     │    ├── BackingOff                       D3
      │    ├── NotTheHolder                     A4
      │    ├── LeaseExpired                     A4, A5
      │    ├── AttemptOutOfTurn                 A3, A4
@@ -30,10 +31,12 @@
      │    ├── LedgerReadOnly
      │    ├── DiskFull
      │    ├── StoreUnavailable
-     │    └── ConcurrentAppend                 A8, before it is decided again
+     │    ├── ConcurrentAppend                 A8, before it is decided again
+     │    └── RebuildOvertaken                 P4
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
-          └── MalformedEvent
+          ├── MalformedEvent
+          └── DamagedReadModel                 H9, rows that can be built again
 """
 
 from __future__ import annotations
@@ -177,6 +180,17 @@ class Exhausted(Refused):
         self.attempts = attempts
 
 
+class BackingOff(Refused):
+    """The provider was not there; the second attempt of this identity waits until ``retry_at`` (D3)."""
+
+    code = "backing_off"
+
+    def __init__(self, identity: str, retry_at: int) -> None:
+        super().__init__(f"job {identity[:12]}… waits until {retry_at} µs since the epoch")
+        self.identity = identity
+        self.retry_at = retry_at
+
+
 class NotTheHolder(Refused):
     """The claim named is not the open claim (A4): taken over, released, or never made."""
 
@@ -259,6 +273,12 @@ class ConcurrentAppend(StoreError):
     code = "concurrent_append"
 
 
+class RebuildOvertaken(StoreError):
+    """Another process began a rebuild after this one, under another registry: the later one counts (P4)."""
+
+    code = "rebuild_overtaken"
+
+
 class DamagedLog(LedgerError):
     """What is stored is not what was sealed. ``index`` names the first place found."""
 
@@ -279,3 +299,19 @@ class MalformedEvent(DamagedLog):
     """A stored payload does not have the shape its name and schema promise."""
 
     code = "malformed_event"
+
+
+class DamagedReadModel(DamagedLog):
+    """A row of the read models, or a table of them, does not hold what belongs there: rebuild them (H9).
+
+    ``from_pair`` and ``identity`` say of which summary the row is, as far as that can still be told.
+    """
+
+    code = "damaged_read_model"
+
+    def __init__(
+        self, message: str, *, from_pair: int | None = None, identity: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.from_pair = from_pair
+        self.identity = identity

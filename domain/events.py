@@ -97,13 +97,17 @@ class ClaimReleased(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class SummaryImported(_Stored):
-    """A summary brought from another store; ``origin`` says from where. The completion of its identity."""
+    """A summary brought from another store; ``origin`` says from where. The completion of its identity.
+
+    ``made_at`` is when it was made there, in microseconds since the epoch, where that is known.
+    """
 
     import_id: str
     identity: str
     job: Job
     text: str
     origin: str
+    made_at: int | None
 
 
 RangeFact = (
@@ -132,6 +136,22 @@ class DeliveredPairs(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveredRejection(_Stored):
+    """A stored summary that did not stand in a request, and why."""
+
+    identity: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredReplacement(_Stored):
+    """How many characters of a message the wire could not carry (E6)."""
+
+    message_id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestDelivered(_Stored):
     """What one request to the model was really given (section 0, Delivery). One stream per delivery."""
 
@@ -140,10 +160,11 @@ class RequestDelivered(_Stored):
     conversation: str
     run: str | None
     shape: str
+    mode: str
     pairs: tuple[DeliveredPairs, ...]
     summaries: tuple[DeliveredSummary, ...]
-    rejected: tuple[tuple[str, str], ...]
-    replaced: tuple[tuple[str, int], ...]
+    rejected: tuple[DeliveredRejection, ...]
+    replaced: tuple[DeliveredReplacement, ...]
     bytes_used: int
     bytes_allowed: int
     request_digest: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from compaction_ledger.domain.canonical import tagged_sha256
+from compaction_ledger.domain.canonical import MAX_INTEGER, tagged_sha256
 from compaction_ledger.domain.identifiers import is_blank, is_well_formed
 
 MAX_SUMMARY_CHARACTERS = 6_000
@@ -32,6 +32,8 @@ FailureCode = Literal[
     "lease_expired",
 ]
 
+FINISH_SIGNALS: tuple[FinishSignal, ...] = get_args(FinishSignal)
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 FAILURE_CODES: tuple[FailureCode, ...] = get_args(FailureCode)
 
 _SIGNAL_CODES: dict[FinishSignal, FailureCode] = {
@@ -78,6 +80,42 @@ class Answer:
     fault: Fault | None = None
     retry_after: float | None = None
     detail: str | None = None
+
+
+def sound_answer(answer: object) -> Answer:
+    """``answer``, if it is made of what its type says; otherwise a ``provider_error`` in its place.
+
+    What a host's summarizer returns is not believed: it goes into facts that are read for ever (A10).
+    """
+    if isinstance(answer, Answer) and _is_sound(answer):
+        return answer
+    return Answer(fault="provider_error", detail="malformed_answer")
+
+
+def _is_sound(answer: Answer) -> bool:
+    finish, usage = answer.finish, answer.usage
+    return (
+        _are(str, answer.text)
+        and _are(FinishFacts, finish)
+        and _are(Usage, usage)
+        and _are(tuple, finish.signals, finish.provider_words)
+        and all(signal in FINISH_SIGNALS for signal in finish.signals)
+        and _are(str, *finish.provider_words)
+        and _are(bool, finish.refusal)
+        and _is_count(finish.tool_calls)
+        and all(n is None or _is_count(n) for n in (usage.input_tokens, usage.output_tokens))
+        and (answer.fault is None or answer.fault in FAULTS)
+        and (answer.retry_after is None or type(answer.retry_after) in (int, float))
+        and (answer.detail is None or _are(str, answer.detail))
+    )
+
+
+def _are(kind: type, *values: object) -> bool:
+    return all(type(value) is kind for value in values)
+
+
+def _is_count(number: object) -> bool:
+    return type(number) is int and 0 <= number <= MAX_INTEGER
 
 
 def failures(answer: Answer) -> tuple[FailureCode, ...]:

@@ -55,6 +55,8 @@ class UsedSummary:
     model: ModelIdentity
     prompt: PromptVersion
     recorded_at: int
+    origin: str | None = None
+    made_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

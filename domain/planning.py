@@ -66,7 +66,7 @@ def _status(
         if (
             row.finished
             and registry.verdict(row.prompt) == "projectable"
-            and not (upgrade and row.prompt != job.prompt)
+            and not (upgrade and registry.rank(row.prompt) < registry.rank(job.prompt))
         ):
             return "done", None
     for row in rows:

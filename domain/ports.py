@@ -188,3 +188,23 @@ class Admission(Protocol):
     def admit(self) -> Callable[[], None] | None:
         """Take a slot and return what gives it back; ``None`` means: not now (D2)."""
         ...
+
+
+class Gate(Protocol):
+    """Holds claims back while the provider is out (D3). Times are microseconds."""
+
+    def may_claim(self, now: int) -> bool:
+        """Whether to claim now; in an outage one caller is let through, with the probe."""
+        ...
+
+    def succeeded(self) -> None:
+        """The provider answered, whatever the contract says of the answer."""
+        ...
+
+    def unavailable(self, now: int, retry_after: float | None) -> int:
+        """A call brought no answer. Returns when to try again."""
+        ...
+
+    def released_unused(self) -> None:
+        """The provider was not asked: the probe goes to the next caller."""
+        ...

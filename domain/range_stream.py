@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
+from compaction_ledger.domain.canonical import MAX_INTEGER
 from compaction_ledger.domain.commands import (
     GIVE_BACK_REASONS,
     ClaimRange,
@@ -24,6 +25,7 @@ from compaction_ledger.domain.errors import (
     AlreadyClaimed,
     AlreadyCompleted,
     AttemptOutOfTurn,
+    BackingOff,
     DifferentResult,
     Exhausted,
     InvalidCommand,
@@ -53,8 +55,9 @@ from compaction_ledger.domain.identifiers import check_id, replace_surrogates
 from compaction_ledger.domain.identity import Job, check_job
 
 MAX_ATTEMPTS = 2
-MAX_TIME = 2**53 - 1
+
 MAX_WORDS = 8
+LONGEST_WAIT = 7_200_000_000  # two hours, in microseconds
 MAX_WORD_CHARACTERS = 64
 
 
@@ -95,6 +98,7 @@ class RangeState:
     key: tuple[str, str, int] | None = None
     open: Mapping[str, OpenClaim] = field(default_factory=dict[str, OpenClaim])  # by claim id
     attempts: Mapping[str, int] = field(default_factory=dict[str, int])  # by identity
+    retry_at: Mapping[str, int] = field(default_factory=dict[str, int])  # by identity
     completions: Mapping[str, Completion] = field(
         default_factory=dict[str, Completion]
     )  # by identity
@@ -163,6 +167,9 @@ def _claim(state: RangeState, command: ClaimRange) -> Decision:
         return ALREADY_DONE
     if command.claim_id in state.open or command.claim_id in state.closed:
         return Decision(refusal=NotTheHolder(command.claim_id, "this claim id was used before"))
+    completed = state.completions.get(identity)
+    if completed is not None:
+        return Decision(refusal=AlreadyCompleted(identity, completed.version))
     expired: tuple[RangeFact, ...] = ()
     for claim in state.open.values():
         if claim.source_hash != command.job.source_hash:
@@ -171,7 +178,7 @@ def _claim(state: RangeState, command: ClaimRange) -> Decision:
             return Decision(refusal=AlreadyClaimed(claim.holder, claim.expires_at, claim.claim_id))
         expired += _expiry(claim)
     state = fold(expired, state)
-    refusal = _closed_identity(state, identity)
+    refusal = _closed_identity(state, identity) or _waiting(state, identity, command.now)
     if refusal is not None:
         return Decision(expired, refusal)
     claimed = RangeClaimed(
@@ -206,6 +213,9 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
     refusal = _closed_identity(state, claim.identity)
     if refusal is not None:
         return _closed_meanwhile(claim, refusal)
+    waiting = _waiting(state, claim.identity, command.now)
+    if waiting is not None:
+        return Decision(refusal=waiting)
     number = state.attempts.get(claim.identity, 0) + 1
     started = AttemptStarted(
         command.claim_id, command.attempt_id, claim.identity, number, command.now + command.lease
@@ -236,7 +246,8 @@ def _attempt_failed(
     state: RangeState, claim: OpenClaim, command: FinishAttempt, codes: tuple[FailureCode, ...]
 ) -> Decision:
     """The failure; and the end of the claim, where that was the last attempt of its identity (A3)."""
-    failed = _failure(claim, command.attempt_id, command.answer, codes, command.retry_at)
+    wait = None if command.retry_at is None else min(command.retry_at, command.now + LONGEST_WAIT)
+    failed = _failure(claim, command.attempt_id, command.answer, codes, wait)
     if state.attempts.get(claim.identity, 0) < MAX_ATTEMPTS:
         return Decision((failed,))
     return Decision((failed, ClaimReleased(claim.claim_id, claim.identity, "exhausted")))
@@ -308,6 +319,8 @@ def _import(state: RangeState, command: ImportSummary) -> Decision:
     check_id(command.origin, "origin")
     check_job(command.job)
     _check_stream(state, command.job)
+    if command.made_at is not None and not 0 <= command.made_at <= MAX_INTEGER:
+        raise InvalidCommand(f"{command.made_at} is no time in microseconds", place="made_at")
     codes = failures(Answer(command.text, FinishFacts(("stop",))))
     if codes:
         raise InvalidCommand(
@@ -320,7 +333,16 @@ def _import(state: RangeState, command: ImportSummary) -> Decision:
             return ALREADY_DONE
         return Decision(refusal=AlreadyCompleted(identity, completed.version))
     return Decision(
-        (SummaryImported(command.import_id, identity, command.job, command.text, command.origin),)
+        (
+            SummaryImported(
+                command.import_id,
+                identity,
+                command.job,
+                command.text,
+                command.origin,
+                command.made_at,
+            ),
+        )
     )
 
 
@@ -331,7 +353,7 @@ def _check_stream(state: RangeState, job: Job) -> None:
 
 
 def _check_lease(now: int, lease: int) -> None:
-    if now < 0 or lease <= 0 or now + lease > MAX_TIME:
+    if now < 0 or lease <= 0 or now + lease > MAX_INTEGER:
         raise InvalidCommand(
             f"now {now} and lease {lease} must be microseconds, the lease above zero", place="lease"
         )
@@ -343,6 +365,12 @@ def _closed_identity(state: RangeState, identity: str) -> AlreadyCompleted | Exh
         return AlreadyCompleted(identity, completed.version)
     attempts = state.attempts.get(identity, 0)
     return Exhausted(identity, attempts) if attempts >= MAX_ATTEMPTS else None
+
+
+def _waiting(state: RangeState, identity: str, now: int) -> Refused | None:
+    """D3: the second attempt waits. No clock that was set back makes it wait longer than any wait."""
+    retry_at = state.retry_at.get(identity, 0)
+    return BackingOff(identity, retry_at) if now < retry_at <= now + LONGEST_WAIT else None
 
 
 def _not_open(state: RangeState, claim_id: str) -> NotTheHolder:
@@ -418,7 +446,10 @@ def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
             )
         case AttemptFailed():
             freed = _open_with(state, fact.claim_id, {"attempt_id": None})
-            return replace(_ended(state, fact, fact.failure), open=freed)
+            waits = {} if fact.retry_at is None else {fact.identity: fact.retry_at}
+            return replace(
+                _ended(state, fact, fact.failure), open=freed, retry_at={**state.retry_at, **waits}
+            )
         case RangeCompleted():
             state = _completed(state, fact.identity, fact.claim_id, fact.text)
             state = _ended(state, fact, state.completions[fact.identity].text_digest)

@@ -115,6 +115,18 @@ class SummaryFrame:
     model: ModelIdentity
     prompt: PromptVersion
     recorded_at: int
+    origin: str | None = None
+    """From where it was imported, if it was."""
+    made_at: int | None = None
+    """When it was made there, if that is known."""
+
+    @property
+    def time(self) -> str:
+        """When it was made, as far as is known."""
+        if self.origin is None:
+            return f"recorded {iso_time(self.recorded_at)}"
+        made = "at an unknown time" if self.made_at is None else iso_time(self.made_at)
+        return f"made {made}, imported {iso_time(self.recorded_at)} from {json.dumps(self.origin)}"
 
 
 def summary_block(frame: SummaryFrame, text: str) -> str:
@@ -126,7 +138,7 @@ def summary_block(frame: SummaryFrame, text: str) -> str:
     model = json.dumps(str(frame.model))  # in ASCII: no character of it can begin a line
     head = (
         f"[derived summary of the assistant's replies in pairs {frame.window}; model {model}; "
-        f"prompt {frame.prompt}; recorded {iso_time(frame.recorded_at)}]\n"
+        f"prompt {frame.prompt}; {frame.time}]\n"
         "[not the user's words and not evidence; lossy; may be out of date]\n"
     )
     body = "\n".join(f"| {line}" for line in text.splitlines())

@@ -23,7 +23,7 @@ from eventsourcing.persistence import (
 from eventsourcing.popo import POPOFactory
 from eventsourcing.utils import Environment, EnvType
 
-from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog
+from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded
 from compaction_ledger.domain.ports import Progress
@@ -123,10 +123,18 @@ class LedgerLog(Application[UUID]):
         return self._save(events, subject)
 
     def deliver(self, delivery: RequestDelivered) -> int:
-        """Record a delivery, in a stream of its own."""
+        """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
         subject = self._subject(delivery.scope, delivery.conversation)
         stream = delivery_stream(subject, delivery.delivery_id)
-        return self._save([StreamEvent(stream, 1, delivery)], subject)[0]
+        try:
+            return self._save([StreamEvent(stream, 1, delivery)], subject)[0]
+        except ConcurrentAppend:
+            (recorded,) = self.stream(stream.hex)
+        if recorded.fact != delivery:
+            raise DifferentResult(
+                f"delivery {delivery.delivery_id} was recorded with another content"
+            )
+        return recorded.index
 
     def read(self, start: int, limit: int, stop: int | None = None) -> Sequence[Recorded]:
         """Facts in the order of the index, each checked against its seal."""

@@ -58,7 +58,7 @@ def topic_of(fact: Fact) -> str:
 def encode(fact: Fact) -> bytes:
     """The payload of a fact, as stored. Raises :class:`InvalidInput` for text that is not well formed."""
     try:
-        return _adapter(_TOPICS[type(fact)]).dump_json(fact)
+        return _adapter(_TOPICS[type(fact)]).dump_json(fact, warnings="error")
     except PydanticSerializationError as error:
         raise InvalidInput(f"cannot be stored: {error}", place=type(fact).__name__) from error
 

@@ -13,7 +13,7 @@ from pydantic_ai.settings import ModelSettings
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.finish import Answer
-from compaction_ledger.domain.summarization import INSTRUCTIONS, SummaryRequest, prompt_content
+from compaction_ledger.domain.summarization import SummaryRequest, prompt_content
 from compaction_ledger.infrastructure.summarizers.provider_answers import (
     answer_from,
     answer_from_error,
@@ -45,7 +45,7 @@ async def _response(
     model: Model, settings: ModelSettings, request: SummaryRequest
 ) -> ModelResponse:
     message = ModelRequest(
-        parts=[UserPromptPart(content=prompt_content(request))], instructions=INSTRUCTIONS
+        parts=[UserPromptPart(content=prompt_content(request))], instructions=request.instructions
     )
     # Entered for each call, so that no connection outlives it.
     async with model:

@@ -15,11 +15,20 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.conversation import Message as Message
     from compaction_ledger.domain.conversation import Pair as Pair
     from compaction_ledger.domain.conversation import Run as Run
+    from compaction_ledger.domain.errors import AlreadyClaimed as AlreadyClaimed
+    from compaction_ledger.domain.errors import AlreadyCompleted as AlreadyCompleted
+    from compaction_ledger.domain.errors import BudgetTooSmall as BudgetTooSmall
     from compaction_ledger.domain.errors import DamagedLog as DamagedLog
+    from compaction_ledger.domain.errors import DuplicateMessageId as DuplicateMessageId
+    from compaction_ledger.domain.errors import Exhausted as Exhausted
     from compaction_ledger.domain.errors import InvalidInput as InvalidInput
+    from compaction_ledger.domain.errors import InvalidSetting as InvalidSetting
     from compaction_ledger.domain.errors import LedgerError as LedgerError
+    from compaction_ledger.domain.errors import NotAnUpdate as NotAnUpdate
+    from compaction_ledger.domain.errors import NotTheHolder as NotTheHolder
     from compaction_ledger.domain.errors import Refused as Refused
     from compaction_ledger.domain.errors import StoreError as StoreError
+    from compaction_ledger.domain.errors import UnknownConversation as UnknownConversation
     from compaction_ledger.domain.finish import Answer as Answer
     from compaction_ledger.domain.finish import FinishFacts as FinishFacts
     from compaction_ledger.domain.finish import Usage as Usage
@@ -37,22 +46,39 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.transcript import NewMessage as NewMessage
     from compaction_ledger.domain.transcript import NewRun as NewRun
     from compaction_ledger.domain.windows import WindowPolicy as WindowPolicy
+    from compaction_ledger.infrastructure.summarizers.extractive import (
+        ExtractiveSummarizer as ExtractiveSummarizer,
+    )
+    from compaction_ledger.infrastructure.summarizers.pydantic_ai import (
+        PydanticAISummarizer as PydanticAISummarizer,
+    )
+    from compaction_ledger.infrastructure.summarizers.scripted import (
+        ScriptedSummarizer as ScriptedSummarizer,
+    )
     from compaction_ledger.ledger import Ledger as Ledger
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
+    from compaction_ledger.usecases.stopping import Stopped as Stopped
     from compaction_ledger.worker import SignalStop as SignalStop
 
 _HOMES = {
+    "AlreadyClaimed": "domain.errors",
+    "AlreadyCompleted": "domain.errors",
     "Answer": "domain.finish",
     "Assembly": "domain.assembly",
     "AssistantReply": "domain.summarization",
     "AsyncLedger": "aio",
+    "BudgetTooSmall": "domain.errors",
     "CompactionReport": "usecases.compaction",
     "Conversation": "domain.conversation",
     "DEFAULT_REGISTRY": "domain.prompts",
     "DamagedLog": "domain.errors",
+    "DuplicateMessageId": "domain.errors",
+    "Exhausted": "domain.errors",
+    "ExtractiveSummarizer": "infrastructure.summarizers.extractive",
     "FinishFacts": "domain.finish",
     "InvalidInput": "domain.errors",
+    "InvalidSetting": "domain.errors",
     "Job": "domain.identity",
     "Ledger": "ledger",
     "LedgerError": "domain.errors",
@@ -61,23 +87,30 @@ _HOMES = {
     "ModelIdentity": "domain.identity",
     "NewMessage": "domain.transcript",
     "NewRun": "domain.transcript",
+    "NotAnUpdate": "domain.errors",
+    "NotTheHolder": "domain.errors",
     "Pair": "domain.conversation",
     "PromptRegistry": "domain.prompts",
     "PromptSpec": "domain.prompts",
     "PromptVersion": "domain.identity",
+    "PydanticAISummarizer": "infrastructure.summarizers.pydantic_ai",
     "Refused": "domain.errors",
     "Run": "domain.conversation",
+    "ScriptedSummarizer": "infrastructure.summarizers.scripted",
     "Settings": "settings",
     "SignalStop": "worker",
+    "Stopped": "usecases.stopping",
     "StoreError": "domain.errors",
     "Summarizer": "domain.ports",
     "SummaryRequest": "domain.summarization",
     "Transcripts": "domain.ports",
+    "UnknownConversation": "domain.errors",
     "Usage": "domain.finish",
     "WindowPolicy": "domain.windows",
 }
 
-__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - plain strings
+# Plain strings; type checkers read the imports above.
+__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 __version__ = "0.1.0"
 

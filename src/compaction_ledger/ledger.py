@@ -49,7 +49,9 @@ READ_BATCH = 500
 class Ledger:
     """An open ledger. Use :meth:`open` or :meth:`in_memory`; safe to share between threads.
 
-    Every method raises kinds of :class:`compaction_ledger.LedgerError` only.
+    Whatever goes wrong is raised as a kind of :class:`compaction_ledger.LedgerError`; what your own
+    transcripts and callbacks raise comes out as it is. :meth:`compact` ends with
+    :class:`compaction_ledger.Stopped`, which is no error, when your ``stop`` interrupts a call of the model.
     """
 
     def __init__(
@@ -168,7 +170,12 @@ class Ledger:
         stop: Stop | None = None,
         on_range: OnRange | None = None,
     ) -> CompactionReport:
-        """Summarize every due range of a conversation. What fails is recorded and reported, not raised."""
+        """Summarize every due range of a conversation.
+
+        What fails in a range is recorded and reported, not raised. Raises :class:`UnknownConversation`,
+        :class:`InvalidSetting` from a summarizer that is set wrongly, kinds of :class:`StoreError` and
+        :class:`DamagedLog`, and :class:`Stopped` when ``stop`` interrupts a call of the model.
+        """
         compactor = composition.compactor(
             self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
         )
@@ -215,15 +222,24 @@ class Ledger:
         options = Options(budget, shape, fallback, system, next_user)
         return assemble_request(self._parts.context, scope, conversation, options)
 
-    def record_delivery(self, assembly: Assembly, *, run: str | None = None) -> int:
-        """Record that ``assembly`` was really sent, for ``run``; the delivery's index in the log."""
-        index = record_delivery(self._parts.context, assembly.manifest, run)
-        self._parts.context.read_models.catch_up(self._parts.context.log)
-        return index
+    def record_delivery(
+        self, assembly: Assembly, *, run: str | None = None, delivery_id: str | None = None
+    ) -> int:
+        """Record that ``assembly`` was really sent, for ``run``; the delivery's index in the log.
 
-    def import_summary(self, job: Job, text: str, *, origin: str) -> ImportedSummary:
-        """Bring in a summary that another store made of exactly this job."""
-        return import_summary(self._parts.context, job, text, origin)
+        With a ``delivery_id`` of your own it can be recorded again, after an error, without a second
+        record.
+        """
+        return record_delivery(self._parts.context, assembly.manifest, run, delivery_id)
+
+    def import_summary(
+        self, job: Job, text: str, *, origin: str, made_at: int | None = None
+    ) -> ImportedSummary:
+        """Bring in a summary that another store made of exactly this job.
+
+        ``made_at`` is when it was made there, in microseconds since the epoch.
+        """
+        return import_summary(self._parts.context, job, text, origin, made_at)
 
     def job_of_present_source(
         self,
@@ -252,7 +268,10 @@ class Ledger:
     def ranges(
         self, conversation: str | None = None, *, scope: str | None = None
     ) -> Sequence[RangeRow]:
-        """Every range that the log knows, of one conversation or of all."""
+        """Every range that the log knows, of one conversation or of all.
+
+        ``scope=None`` means every scope, also where a conversation is named: its id may stand in several.
+        """
         return self._parts.read_models.ranges(scope, conversation)
 
     def attempts(self, conversation: str, *, scope: str = DEFAULT_SCOPE) -> Sequence[AttemptRow]:
@@ -320,7 +339,7 @@ class Ledger:
         return self._parts.read_models.rebuild(self._parts.context.log, progress)
 
     def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
-        """Check the whole seal and, unless ``seal_only``, the read models against the log."""
+        """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log."""
         expected = partial(composition.past_read_models, self._parts.context.registry)
         return verify(
             self._parts.context.log,
@@ -328,12 +347,6 @@ class Ledger:
             None if seal_only else expected,
             progress,
         )
-
-    def verify_seal(self, progress: Progress | None = None) -> Verification:
-        """Check the whole seal alone: every index, envelope, payload and chain (L1, L3)."""
-        findings = tuple(self._parts.context.log.verify(progress))
-        size = self.size()
-        return Verification(size, findings, max(0, size - self._parts.read_models.position()))
 
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation of the transcripts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,7 +17,7 @@ DEFAULT_SCOPE = "default"
 
 
 class Settings(BaseModel):
-    """How a ledger is opened and its worker behaves."""
+    """How a ledger is opened and its worker behaves. Raises :class:`InvalidSetting` for a wrong value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,14 +30,16 @@ class Settings(BaseModel):
     outage_after: int = Field(default=3, ge=1, le=1_000)
     """After so many unavailable answers in a row no new claim is made until a probe succeeds (D3)."""
 
+    if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 
-def checked_settings(**values: object) -> Settings:
-    """Settings from keyword values. Raises :class:`InvalidSetting` naming the first that is wrong."""
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidSetting(first["msg"], place=".".join(map(str, first["loc"]))) from error
+        def __init__(self, **values: object) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                raise InvalidSetting(
+                    first["msg"], place=".".join(map(str, first["loc"]))
+                ) from error
 
 
 def ledger_path(given: Path | None, environment: Mapping[str, str] = os.environ) -> Path:

@@ -23,7 +23,7 @@ from compaction_ledger.domain.planning import PlanStatus
 from compaction_ledger.domain.prompts import Verdict
 from compaction_ledger.domain.read_models import AttemptOutcome, RangeStatus, SummaryStatus
 from compaction_ledger.infrastructure.event_store import codec
-from compaction_ledger.usecases.compaction import RangeResult
+from compaction_ledger.usecases.claiming import RangeResult
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import call, run
+from command_line import COMMAND, call, environment, run
 
 FULL = ("assemble", "fund-research", "--budget", "30000")
 SMALL = ("assemble", "fund-research", "--budget", "12000")
@@ -27,7 +30,7 @@ def test_what_does_not_fit_is_named(demo_ledger: Path) -> None:
 
 def test_the_body_is_exactly_what_the_manifest_speaks_of(demo_ledger: Path, tmp_path: Path) -> None:
     words = [*FULL, "--system", "Be brief.", "--next-user", "And now?"]
-    body = run(*words, "--body", "--ledger", demo_ledger).fine().out.removesuffix("\n").encode()
+    body = run(*words, "--body", "--ledger", demo_ledger).fine().out.encode()
     file = tmp_path / "body.json"
     made = call(*words, "--out", file, "--json", ledger=demo_ledger).fine().json
     assert file.read_bytes() == body
@@ -38,6 +41,26 @@ def test_the_body_is_exactly_what_the_manifest_speaks_of(demo_ledger: Path, tmp_
     assert hashlib.sha256(tag + body).hexdigest() == made["manifest"]["request_digest"]
     assert made["request"]["messages"][0] == {"content": "Be brief.", "role": "system"}
     assert made["request"]["messages"][-1] == {"content": "And now?", "role": "user"}
+
+
+def test_on_a_terminal_a_line_break_follows_the_body(demo_ledger: Path) -> None:
+    words = ["assemble", "fund-research", "--budget", "3000", "--body", "--ledger", demo_ledger]
+    master, slave = pty.openpty()
+    try:
+        done = subprocess.run(
+            [*COMMAND, *map(str, words)],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=slave,
+            timeout=120,
+            check=False,
+        )
+        shown = os.read(master, 9_000)
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert done.returncode == 0
+    assert shown.endswith(b"}]}\r\n")
 
 
 @pytest.mark.parametrize("shape", ["openai-chat", "anthropic", "converse", "pydantic-ai"])

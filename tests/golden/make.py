@@ -26,6 +26,8 @@ from compaction_ledger.domain.events import (  # noqa: E402
     AttemptStarted,
     ClaimReleased,
     DeliveredPairs,
+    DeliveredRejection,
+    DeliveredReplacement,
     DeliveredSummary,
     Fact,
     RangeClaimed,
@@ -132,8 +134,11 @@ def facts() -> Iterator[tuple[str, Fact]]:
         "outdone",
     ):
         yield reason, ClaimReleased("claim-1", identity, reason)
-    yield "plain", SummaryImported("import-1", identity, job(), "A costs 0.3 %.", "old store")
-    yield "odd", SummaryImported("import-2", identity, job(odd=True), ODD, "旧系统")
+    yield (
+        "plain",
+        SummaryImported("import-1", identity, job(), "A costs 0.3 %.", "old store", START),
+    )
+    yield "odd", SummaryImported("import-2", identity, job(odd=True), ODD, "旧系统", None)
     yield (
         "full",
         RequestDelivered(
@@ -142,14 +147,15 @@ def facts() -> Iterator[tuple[str, Fact]]:
             conversation="c/😀",
             run="run-7",
             shape="openai-chat",
+            mode="newest_mixed",
             pairs=(
                 DeliveredPairs(0, 9, "summarized", None),
                 DeliveredPairs(10, 19, "left_out", "over_budget"),
                 DeliveredPairs(20, 29, "verbatim", None),
             ),
             summaries=(DeliveredSummary(0, 9, identity, 2),),
-            rejected=(("ef" * 32, "source_changed"),),
-            replaced=(("消息-3", 2),),
+            rejected=(DeliveredRejection("ef" * 32, "source_changed"),),
+            replaced=(DeliveredReplacement("消息-3", 2),),
             bytes_used=9_000,
             bytes_allowed=10_000,
             request_digest="01" * 32,
@@ -163,6 +169,7 @@ def facts() -> Iterator[tuple[str, Fact]]:
             conversation="c-1",
             run=None,
             shape="anthropic",
+            mode="full",
             pairs=(),
             summaries=(),
             rejected=(),

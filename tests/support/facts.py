@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from scenarios import CONVERSATION, JOB, SCOPE
 
-from compaction_ledger.domain.events import DeliveredPairs, DeliveredSummary, RequestDelivered
+from compaction_ledger.domain.events import (
+    DeliveredPairs,
+    DeliveredRejection,
+    DeliveredReplacement,
+    DeliveredSummary,
+    RequestDelivered,
+)
 
 
 def delivery(delivery_id: str = "d-1", conversation: str = CONVERSATION) -> RequestDelivered:
@@ -15,10 +21,11 @@ def delivery(delivery_id: str = "d-1", conversation: str = CONVERSATION) -> Requ
         conversation,
         "run-9",
         "openai-chat",
+        "full",
         (DeliveredPairs(0, 9, "summarized", None), DeliveredPairs(10, 29, "verbatim", None)),
         (DeliveredSummary(0, 9, JOB.identity, 2),),
-        (("f" * 64, "superseded"),),
-        (("u3", 1),),
+        (DeliveredRejection("f" * 64, "superseded"),),
+        (DeliveredReplacement("u3", 1),),
         900,
         1_000,
         "ab" * 32,

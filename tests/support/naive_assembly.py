@@ -259,7 +259,14 @@ def assistant(shape: str, text: str) -> list[Any]:
 
 
 def block_of(summary: Candidate) -> str:
-    frame = SummaryFrame(summary.window, summary.model, summary.prompt, summary.recorded_at)
+    frame = SummaryFrame(
+        summary.window,
+        summary.model,
+        summary.prompt,
+        summary.recorded_at,
+        summary.origin,
+        summary.made_at,
+    )
     return summary_block(frame, summary.text or "")
 
 

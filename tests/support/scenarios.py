@@ -268,7 +268,7 @@ def imported(
     import_id: str = "i1", job: Job = JOB, text: str = GOOD, origin: str = "old-store"
 ) -> SummaryImported:
     """A summary was brought in."""
-    return SummaryImported(import_id, job.identity, job, text, origin)
+    return SummaryImported(import_id, job.identity, job, text, origin, None)
 
 
 def exhausted_by(claim_id: str = "c1", job: Job = JOB) -> list[RangeFact]:

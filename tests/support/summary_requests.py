@@ -18,7 +18,7 @@ def pairs_of(replies: Sequence[str], asked: str | Sequence[str] = "?") -> list[P
 
 def request_of(replies: Sequence[str], asked: str | Sequence[str] = "?") -> SummaryRequest:
     """The request for these replies under the current prompt."""
-    return summary_request(DEFAULT_REGISTRY.current, pairs_of(replies, asked))
+    return summary_request(DEFAULT_REGISTRY, DEFAULT_REGISTRY.current, pairs_of(replies, asked))
 
 
 def _message(index: int, role: str, text: str) -> Message:

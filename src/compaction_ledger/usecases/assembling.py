@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from compaction_ledger.domain.assembly import Assembly, Candidate, Options, assemble
-from compaction_ledger.domain.eligibility import eligible
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.domain.events import RangeCompleted, SummaryImported
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.read_models import SummaryRow
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.reading import read_eligible
 
 
 def assemble_request(context: Context, scope: str, conversation: str, options: Options) -> Assembly:
@@ -18,7 +18,7 @@ def assemble_request(context: Context, scope: str, conversation: str, options: O
     A missing, late or damaged read model degrades to originals (H9). Raises :class:`UnknownConversation`,
     :class:`BudgetTooSmall`, :class:`InvalidSetting`.
     """
-    eligibility = eligible(context.transcripts.conversation(scope, conversation))
+    eligibility = read_eligible(context, scope, conversation)
     candidates = stored_candidates(context, scope, conversation)
     return assemble(scope, conversation, eligibility, candidates, context.registry, options)
 
@@ -51,6 +51,8 @@ def _candidate(row: SummaryRow, entry: Recorded | None) -> Candidate:
         index=-1 if row.index is None else row.index,
         recorded_at=entry.recorded_at if entry else 0,
         text=text,
+        origin=fact.origin if isinstance(fact, SummaryImported) else None,
+        made_at=fact.made_at if isinstance(fact, SummaryImported) else None,
     )
 
 

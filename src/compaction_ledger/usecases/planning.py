@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction_ledger.domain.eligibility import Eligibility, eligible
+from compaction_ledger.domain.eligibility import Eligibility
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.planning import PlannedRange, plan
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.reading import read_eligible
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def plan_conversation(
     """What is due in this conversation for ``model`` (W1 to W5). Raises :class:`UnknownConversation`."""
     # The revision is read first: if the conversation changes in between, it will be read again.
     revision = context.transcripts.revision(scope, conversation)
-    eligibility = eligible(context.transcripts.conversation(scope, conversation))
+    eligibility = read_eligible(context, scope, conversation)
     ranges = plan(
         scope,
         conversation,

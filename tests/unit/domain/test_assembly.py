@@ -433,8 +433,8 @@ def test_h2_every_check_has_its_reason() -> None:
     edited = [*pairs[:3], with_text(pairs[3], "assistant", "edited"), *pairs[4:]]
     withdrawn = PromptRegistry(
         [
-            PromptSpec(CURRENT, "assistant_only", "plain_text", projectable=True),
             PromptSpec(SECOND, "assistant_only", "plain_text", projectable=False),
+            PromptSpec(CURRENT, "assistant_only", "plain_text", True, "Condense."),
         ],
         CURRENT,
     )

@@ -108,7 +108,7 @@ INPUTS: list[tuple[Callable[[], object], str | None, str]] = [
     (
         lambda: PromptRegistry([spec(SECOND)], CURRENT),
         "prompt registry",
-        "the current prompt conversation-compaction@3 must be projectable",
+        "the current prompt conversation-compaction@3 must be projectable and have instructions",
     ),
     (
         lambda: WindowPolicy(-1),

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from scenarios import CURRENT, MIXED, SECOND
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.identity import PromptVersion
-from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, NAME, PromptRegistry, PromptSpec
+from compaction_ledger.domain.prompts import (
+    DEFAULT_REGISTRY,
+    NAME,
+    Given,
+    PromptRegistry,
+    PromptSpec,
+)
 
 
 def spec(version: int, *, projectable: bool = True) -> PromptSpec:
     """A prompt version that was given replies alone."""
-    return PromptSpec(PromptVersion(NAME, version), "assistant_only", "plain_text", projectable)
+    return PromptSpec(
+        PromptVersion(NAME, version), "assistant_only", "plain_text", projectable, "Condense."
+    )
 
 
 def test_v1_the_registry_says_what_each_version_was_given_and_returned() -> None:
@@ -44,9 +54,35 @@ def test_v1_a_version_can_be_withdrawn() -> None:
     assert registry.verdict(MIXED) == "unknown_version"
 
 
-def test_v2_mixed_input_is_never_projected_whatever_a_registry_says() -> None:
+@pytest.mark.parametrize("given", ["mixed", "assistant_only"])
+def test_v2_mixed_input_is_never_projected_whatever_a_registry_says(given: Given) -> None:
     with pytest.raises(InvalidSetting, match="mixed"):
-        PromptRegistry([PromptSpec(MIXED, "mixed", "plain_text", projectable=True)], MIXED)
+        PromptRegistry([PromptSpec(MIXED, given, "plain_text", projectable=True), spec(3)], CURRENT)
+
+
+def test_v3_the_order_of_the_registry_is_the_age_of_its_versions() -> None:
+    other = PromptVersion("another", 9)
+    specs = [spec(2), PromptSpec(other, "assistant_only", "plain_text", projectable=True), spec(3)]
+    registry = PromptRegistry(specs, CURRENT)
+    assert registry.rank(SECOND) < registry.rank(other) < registry.rank(CURRENT)
+    assert registry.rank(PromptVersion("unknown", 1)) == -1
+    with pytest.raises(InvalidSetting, match="behind a newer version"):
+        PromptRegistry([spec(3), spec(2)], CURRENT)
+
+
+def test_i1_the_instructions_belong_to_their_version() -> None:
+    """A change of the text is a new version: the digest of each text that was ever used stands here."""
+    digest = hashlib.sha256(DEFAULT_REGISTRY.instructions(CURRENT).encode()).hexdigest()
+    assert digest == "88fa87e80ab67351a1a28691fee5aa09ecbd0a729e91fb24a15526fbf042826d"
+    for prompt in (SECOND, PromptVersion("another", 1)):
+        with pytest.raises(InvalidSetting, match="not known"):
+            DEFAULT_REGISTRY.instructions(prompt)
+
+
+def test_i2_the_current_version_has_instructions() -> None:
+    silent = PromptSpec(CURRENT, "assistant_only", "plain_text", projectable=True)
+    with pytest.raises(InvalidSetting, match="instructions"):
+        PromptRegistry([silent], CURRENT)
 
 
 def test_i2_new_jobs_use_the_version_that_is_said_to_be_current() -> None:

@@ -53,7 +53,7 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.domain.events import AttemptFailed, RangeFact
 from compaction_ledger.domain.finish import Answer, FinishFacts, FinishSignal, Usage
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
-from compaction_ledger.domain.range_stream import EMPTY, MAX_TIME, decide, evolve, fold
+from compaction_ledger.domain.range_stream import EMPTY, MAX_INTEGER, decide, evolve, fold
 from compaction_ledger.domain.windows import PolicyNumbers
 
 LATE = NOW + LEASE  # the first instant at which the lease is over
@@ -513,15 +513,15 @@ def test_a5_a_clock_that_jumps_back_lets_nobody_in_twice() -> None:
     past.when(claim("c3", "w3", now=0)).then_refused(AlreadyClaimed)
 
 
-@pytest.mark.parametrize(("now", "lease"), [(-1, 5), (5, 0), (5, -1), (MAX_TIME, 1)])
+@pytest.mark.parametrize(("now", "lease"), [(-1, 5), (5, 0), (5, -1), (MAX_INTEGER, 1)])
 def test_a5_times_are_microseconds_and_leases_last(now: int, lease: int) -> None:
     assert given().when(claim(now=now, lease=lease)).then_invalid(InvalidCommand).place == "lease"
     given(claimed()).when(start(now=now, lease=lease)).then_invalid(InvalidCommand)
 
 
 def test_a5_times_end_where_json_numbers_are_no_longer_exact() -> None:
-    assert MAX_TIME == 9_007_199_254_740_991
-    given().when(claim(now=0, lease=MAX_TIME)).then(claimed(expires_at=MAX_TIME))
+    assert MAX_INTEGER == 9_007_199_254_740_991
+    given().when(claim(now=0, lease=MAX_INTEGER)).then(claimed(expires_at=MAX_INTEGER))
 
 
 # --- A6: giving back ------------------------------------------------------------------------------

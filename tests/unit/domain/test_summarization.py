@@ -16,8 +16,8 @@ from compaction_ledger.domain.conversation import Pair
 from compaction_ledger.domain.finish import Answer, FinishFacts
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.ports import Summarizer
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, INSTRUCTIONS
 from compaction_ledger.domain.summarization import (
-    INSTRUCTIONS,
     AssistantReply,
     SummaryRequest,
     prompt_content,
@@ -53,7 +53,7 @@ def test_b4_no_users_text_reaches_a_summarizer(texts: list[str]) -> None:
     ]
     recording = RecordingSummarizer()
     summarizer: Summarizer = recording
-    request = summary_request(CURRENT, pairs)
+    request = summary_request(DEFAULT_REGISTRY, CURRENT, pairs)
     assert summarizer.summarize(request).text == GOOD
     assert MARKER not in recording.seen
     assert MARKER not in INSTRUCTIONS
@@ -98,27 +98,29 @@ def test_b4_a_request_holds_replies_and_nothing_else() -> None:
     for content in ("text", pair, pair.user, Disguised(pair)):
         replies: Any = (content,)
         with pytest.raises(TypeError):
-            SummaryRequest(CURRENT, replies)
-    assert [field.name for field in fields(SummaryRequest)] == ["prompt", "replies"]
-    request = summary_request(CURRENT, [pair])
+            SummaryRequest(CURRENT, INSTRUCTIONS, replies)
+    assert [field.name for field in fields(SummaryRequest)] == ["prompt", "instructions", "replies"]
+    request = summary_request(DEFAULT_REGISTRY, CURRENT, [pair])
     name = "replies"
     with pytest.raises(FrozenInstanceError):
         setattr(request, name, ())
 
 
 def test_i2_a_request_names_the_prompt_version_that_it_is_for() -> None:
-    assert summary_request(CURRENT, make_pairs(10)).prompt == CURRENT
+    assert summary_request(DEFAULT_REGISTRY, CURRENT, make_pairs(10)).prompt == CURRENT
 
 
 def test_c5_a_reply_in_any_script_is_given_as_it_is() -> None:
-    content = prompt_content(summary_request(CURRENT, [make_pair(0, "asked", "净值 👍")]))
+    content = prompt_content(
+        summary_request(DEFAULT_REGISTRY, CURRENT, [make_pair(0, "asked", "净值 👍")])
+    )
     assert content == '{"message_id": "a0", "reply": "净值 👍"}'
 
 
 @given(st.lists(st.text(st.characters(), max_size=40), min_size=1, max_size=4))
 def test_c5_each_reply_is_one_json_line_whatever_stands_in_it(texts: list[str]) -> None:
     pairs = [make_pair(place, "asked", text) for place, text in enumerate(texts)]
-    content = prompt_content(summary_request(CURRENT, pairs))
+    content = prompt_content(summary_request(DEFAULT_REGISTRY, CURRENT, pairs))
     content.encode("utf-8")
     read = [json.loads(line) for line in content.split("\n")]
     assert read == [
@@ -136,7 +138,7 @@ def test_c5_each_reply_is_one_json_line_whatever_stands_in_it(texts: list[str]) 
 )
 def test_c5_markers_and_instructions_in_a_reply_are_inert(reply: str) -> None:
     pairs: list[Pair] = [make_pair(0, "asked", reply), *make_pairs(1, start=1)]
-    lines = prompt_content(summary_request(CURRENT, pairs)).split("\n")
+    lines = prompt_content(summary_request(DEFAULT_REGISTRY, CURRENT, pairs)).split("\n")
     assert len(lines) == 2
     assert json.loads(lines[0]) == {"message_id": "a0", "reply": reply}
     assert "data" in INSTRUCTIONS

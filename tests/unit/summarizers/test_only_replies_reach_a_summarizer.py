@@ -40,7 +40,7 @@ def test_given_a_marker_in_every_user_text_then_no_summarizer_is_given_it(
 ) -> None:
     asked, replies = [user for user, _ in turns], [reply for _, reply in turns]
     recording = ScriptedSummarizer(["ok"])
-    request = summary_request(DEFAULT_REGISTRY.current, pairs_of(replies, asked))
+    request = summary_request(DEFAULT_REGISTRY, DEFAULT_REGISTRY.current, pairs_of(replies, asked))
 
     recording.summarize(request)
     held = recording.requests[0]
@@ -103,7 +103,7 @@ def test_given_anything_but_a_reply_when_a_request_is_made_then_it_is_refused(
     impostor: object,
 ) -> None:
     with pytest.raises(TypeError, match="AssistantReply"):
-        SummaryRequest(DEFAULT_REGISTRY.current, (impostor,))  # type: ignore[arg-type]
+        SummaryRequest(DEFAULT_REGISTRY.current, "instructions", (impostor,))  # type: ignore[arg-type]
 
 
 def test_given_a_reply_when_changed_then_it_is_refused() -> None:
@@ -122,14 +122,14 @@ from compaction_ledger.domain.identity import PromptVersion
 
 def check(pair: Pair, prompt: PromptVersion, summarizer: Summarizer) -> None:
     reply = AssistantReply(pair)
-    request = SummaryRequest(prompt, (reply,))
+    request = SummaryRequest(prompt, "", (reply,))
     summarizer.summarize(request)
     AssistantReply(pair.user)  # error
     AssistantReply(pair.user.text)  # error
     AssistantReply("text")  # error
-    SummaryRequest(prompt, (pair.user,))  # error
-    SummaryRequest(prompt, ("text",))  # error
-    SummaryRequest(prompt, (pair,))  # error
+    SummaryRequest(prompt, "", (pair.user,))  # error
+    SummaryRequest(prompt, "", ("text",))  # error
+    SummaryRequest(prompt, "", (pair,))  # error
     summarizer.summarize(pair.user)  # error
     summarizer.summarize("text")  # error
 """

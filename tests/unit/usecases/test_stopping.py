@@ -22,11 +22,11 @@ from compaction_ledger import (
     ModelIdentity,
     NewMessage,
     NewRun,
+    PydanticAISummarizer,
     SignalStop,
+    Stopped,
     SummaryRequest,
 )
-from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
-from compaction_ledger.usecases.stopping import Stopped
 
 STOPPED_IN_A_CALL = [
     ("RangeClaimed", None),

@@ -10,24 +10,20 @@ from compaction_ledger import (
     Answer,
     Conversation,
     DamagedLog,
+    DuplicateMessageId,
     InvalidInput,
+    InvalidSetting,
     Ledger,
     LedgerError,
     Message,
     ModelIdentity,
     Run,
+    ScriptedSummarizer,
     StoreError,
     SummaryRequest,
-)
-from compaction_ledger.domain.errors import (
-    DiskFull,
-    DuplicateMessageId,
-    InvalidSetting,
-    LedgerBusy,
-    LedgerReadOnly,
     UnknownConversation,
 )
-from compaction_ledger.infrastructure.summarizers.scripted import ScriptedSummarizer
+from compaction_ledger.domain.errors import DiskFull, LedgerBusy, LedgerReadOnly
 
 NAMES = ["c0", "c1", "c2"]
 

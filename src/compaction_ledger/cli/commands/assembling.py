@@ -101,6 +101,9 @@ def assemble(
 
 
 def _print_body(made: Assembly) -> None:
+    """Exactly the bytes that were counted; on a terminal a line break behind them."""
     stream = typer.get_binary_stream("stdout")
-    stream.write(made.body + b"\n")
+    stream.write(made.body)
+    if stream.isatty():
+        stream.write(b"\n")
     stream.flush()

@@ -12,7 +12,8 @@ from compaction_ledger.cli.documents.compaction import (
 )
 from compaction_ledger.domain.errors import LedgerError
 from compaction_ledger.domain.ports import Progress
-from compaction_ledger.usecases.compaction import CompactionReport, OnRange, RangeOutcome
+from compaction_ledger.usecases.claiming import RangeOutcome
+from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.worker import ConversationFailure
 
 

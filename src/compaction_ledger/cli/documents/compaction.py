@@ -11,7 +11,7 @@ from compaction_ledger.cli.documents.common import Count, Document, Hash, Model
 from compaction_ledger.domain.errors import LedgerError
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.prompts import Verdict
-from compaction_ledger.usecases.compaction import RangeOutcome, RangeResult
+from compaction_ledger.usecases.claiming import RangeOutcome, RangeResult
 from compaction_ledger.usecases.importing import ImportedSummary
 
 FINDINGS: frozenset[RangeResult] = frozenset({"failed", "exhausted", "outage", "refused"})
