@@ -107,5 +107,5 @@ def test_p4_read_models_know_under_which_registry_they_were_built() -> None:
         PromptRegistry([spec(3)], CURRENT),
     ]
     assert len({registry.fingerprint for registry in registries}) == len(registries)
-    again = PromptRegistry([spec(3), spec(2)], CURRENT)
+    again = PromptRegistry([spec(2), spec(3)], CURRENT)
     assert again.fingerprint == registries[1].fingerprint
