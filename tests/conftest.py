@@ -4,11 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# For mutation testing: few examples, the same ones each time, and no time limit on one example.
+# For mutation testing: few examples, the same ones each time, and nothing that depends on the time they take.
 settings.register_profile(
-    "mutation", max_examples=40, derandomize=True, database=None, deadline=None
+    "mutation",
+    max_examples=40,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 if profile := os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile(profile)
