@@ -99,8 +99,7 @@ def case_b(stage: Stage) -> DemoCaseB:
     recorded = stage.events(request.delivery)[0]
     tell.claim(
         f"So says the delivery that is recorded at index {request.delivery} of the log.",
-        holds=recorded.fact["rejected"]
-        == [{"identity": old.identity, "reason": "source_changed"}],
+        holds=recorded.fact["rejected"] == [{"identity": old.identity, "reason": "source_changed"}],
     )
     summarizer = composition.default_summarizer()
     plan = stage.ledger.plan(CONVERSATION, summarizer=summarizer)
