@@ -650,6 +650,7 @@ def test_workers_against_the_plain_model(kind: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_500)
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model_at_length(kind: str) -> None:
