@@ -71,6 +71,13 @@ def test_e1_a_settled_run_makes_a_pair(state: Any) -> None:
     assert not found.left_out
 
 
+@pytest.mark.parametrize("status", ["completed", "streaming", "failed"])
+def test_e1_asks_of_the_answer_alone_that_it_is_completed(status: Any) -> None:
+    found = eligible(conversation([ASKED._replace(status=status), REPLIED]))
+    assert [pair.user.status for pair in found.pairs] == [status]
+    assert not found.left_out
+
+
 REASONS: dict[str, tuple[list[Message], list[Run] | None, dict[str, str]]] = {
     "run not settled: queued": (
         [ASKED, REPLIED],
@@ -286,9 +293,10 @@ def test_e1_a_pair_has_everything_that_e1_asks_for(thread: Conversation) -> None
         assert owner.state in {"completed", "partial", "clarify_pending"}
         assert (owner.scope, owner.conversation) == (SCOPE, CONVERSATION)
         assert (pair.user.role, pair.assistant.role) == ("user", "assistant")
+        assert pair.assistant.status == "completed"
         for line in (pair.user, pair.assistant):
             assert (line.scope, line.conversation, line.run) == (SCOPE, CONVERSATION, pair.run)
-            assert (line.status, line.kind) == ("completed", "chat")
+            assert line.kind == "chat"
             assert set(line.text) - {chr(code) for code in UNICODE_WHITE_SPACE}
             assert line is thread.messages[places[line.id]]  # E6: the text is not touched
 
