@@ -23,9 +23,11 @@ def worker(task: str, path: Path, *arguments: Any) -> Process:
     """Start a process that does ``task`` on the ledger at ``path``."""
     support = Path(__file__).parent
     script = support / "process_tasks.py"
+    # Whatever this process imports from, so does that one.
+    places = os.pathsep.join((str(support), os.environ.get("PYTHONPATH", "")))
     return subprocess.Popen(
         [sys.executable, "-W", "error", script, task, str(path), json.dumps(arguments)],
-        env={**os.environ, "PYTHONPATH": str(support)},
+        env={**os.environ, "PYTHONPATH": places},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
