@@ -3,61 +3,89 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, ParamSpec, Self, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from compaction_ledger.domain.assembly import Assembly
-from compaction_ledger.domain.read_models import SummaryRow
 from compaction_ledger.ledger import Ledger
-from compaction_ledger.usecases.compaction import CompactionReport
-from compaction_ledger.usecases.planning import ConversationPlan
-from compaction_ledger.usecases.verifying import Verification
+from compaction_ledger.worker import SignalStop
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+THREADS = 8
+
+
+def _in_thread(
+    method: Callable[Concatenate[Ledger, P], T],
+) -> Callable[Concatenate[AsyncLedger, P], Coroutine[Any, Any, T]]:
+    """``method`` of a ledger, as a coroutine function of its asynchronous face."""
+
+    @wraps(method)
+    async def call(self: AsyncLedger, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(partial(method, self.ledger, *args, **kwargs))
+
+    return call
+
+
+def _stoppable(
+    method: Callable[Concatenate[Ledger, P], T],
+) -> Callable[Concatenate[AsyncLedger, P], Coroutine[Any, Any, T]]:
+    """As :func:`_in_thread`; a cancelled task asks the compaction to stop before its next step."""
+
+    @wraps(method)
+    async def call(self: AsyncLedger, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        options: dict[str, Any] = dict(kwargs)
+        stop = options.get("stop") or SignalStop()
+        options["stop"] = stop
+        try:
+            return await self.run(partial(method, self.ledger, *args, **options))
+        except asyncio.CancelledError:
+            if isinstance(stop, SignalStop):
+                stop.request()
+            raise
+
+    return call
+
 
 class AsyncLedger:
-    """A thin asynchronous face of an open :class:`Ledger`. Parameters are those of its methods."""
+    """A thin asynchronous face of an open :class:`Ledger`. Parameters are those of its methods.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Calls run in threads of their own, at most ``threads`` at once. A call that has begun goes on when
+    its task is cancelled: what it records it records. A compaction then stops before its next range or
+    attempt; a model call in flight is waited for by nobody and ends by itself.
+    """
+
+    def __init__(self, ledger: Ledger, *, threads: int = THREADS) -> None:
         self.ledger = ledger
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="compaction-ledger")
 
-    async def plan(self, *args: Any, **kwargs: Any) -> ConversationPlan:
-        """As :meth:`Ledger.plan`."""
-        return await in_thread(self.ledger.plan, *args, **kwargs)
+    plan = _in_thread(Ledger.plan)
+    compact = _stoppable(Ledger.compact)
+    compact_all = _stoppable(Ledger.compact_all)
+    assemble = _in_thread(Ledger.assemble)
+    record_delivery = _in_thread(Ledger.record_delivery)
+    import_file = _in_thread(Ledger.import_file)
+    import_summary = _in_thread(Ledger.import_summary)
+    summaries = _in_thread(Ledger.summaries)
+    ranges = _in_thread(Ledger.ranges)
+    attempts = _in_thread(Ledger.attempts)
+    deliveries = _in_thread(Ledger.deliveries)
+    rebuild = _in_thread(Ledger.rebuild)
+    verify = _in_thread(Ledger.verify)
 
-    async def compact(self, *args: Any, **kwargs: Any) -> CompactionReport:
-        """As :meth:`Ledger.compact`. A cancelled task leaves its range to be finished in the thread."""
-        return await in_thread(self.ledger.compact, *args, **kwargs)
-
-    async def assemble(self, *args: Any, **kwargs: Any) -> Assembly:
-        """As :meth:`Ledger.assemble`."""
-        return await in_thread(self.ledger.assemble, *args, **kwargs)
-
-    async def record_delivery(self, *args: Any, **kwargs: Any) -> int:
-        """As :meth:`Ledger.record_delivery`."""
-        return await in_thread(self.ledger.record_delivery, *args, **kwargs)
-
-    async def summaries(self, *args: Any, **kwargs: Any) -> list[SummaryRow]:
-        """As :meth:`Ledger.summaries`."""
-        return list(await in_thread(self.ledger.summaries, *args, **kwargs))
-
-    async def verify(self) -> Verification:
-        """As :meth:`Ledger.verify`."""
-        return await in_thread(self.ledger.verify)
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run ``call`` in one of the ledger's threads, for what has no method here."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def close(self) -> None:
-        """As :meth:`Ledger.close`."""
-        await in_thread(self.ledger.close)
+        """Wait for the calls that have begun, then close the ledger."""
+        await asyncio.to_thread(self._executor.shutdown)
+        self.ledger.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
-
-
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run ``function`` in a thread of the default executor."""
-    return await asyncio.to_thread(function, *args, **kwargs)

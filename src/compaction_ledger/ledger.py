@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
+from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import RangeKey, Recorded
@@ -288,6 +289,8 @@ class Ledger:
 
     def events(self, start: int = 0, stop: int | None = None) -> Iterator[Recorded]:
         """The recorded facts from index ``start``, below ``stop``, in order."""
+        if start < 0:
+            raise InvalidSetting(f"{start} is no place in the log", place="start")
         end = self.size() if stop is None else min(stop, self.size())
         while start < end:
             for entry in self._parts.context.log.read(start, READ_BATCH, end):
@@ -313,9 +316,13 @@ class Ledger:
     def at(self, *, index: int | None = None, time: int | None = None) -> ReadModels:
         """The read models as they were after event ``index``, or at ``time`` in µs since the epoch (P5).
 
-        A time means: up to the last event recorded at or before it, in the log's order.
+        Index -1 is before the first event. A time means: up to the last event recorded at or before
+        it, in the log's order.
         """
-        stop = self.size() if index is None else index + 1
+        size = self.size()
+        if index is not None and not -1 <= index < size:
+            raise InvalidSetting(f"the log has no event {index}", place="index")
+        stop = size if index is None else index + 1
         if time is not None:
             stop = max(
                 (e.index + 1 for e in self.events(stop=stop) if e.recorded_at <= time), default=0

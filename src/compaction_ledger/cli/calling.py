@@ -83,22 +83,28 @@ class Call:
 
         return DEFAULT_SCOPE if self.given_scope is None else self.given_scope
 
-    def open(self, *, create: bool = False) -> Ledger:
-        """The ledger, to be written. Only ``create`` makes a file where there is none."""
-        from compaction_ledger.ledger import Ledger
+    def open(self, *, create: bool = False, call_seconds: float = 0.0) -> Ledger:
+        """The ledger, to be written. Only ``create`` makes a file where there is none.
 
-        return Ledger.open(self.path, create=create)
+        A claim holds twice as long as one call of a model may take, and five minutes at least.
+        """
+        from compaction_ledger.ledger import Ledger
+        from compaction_ledger.settings import Settings
+
+        lease = max(Settings().lease_seconds, 2 * call_seconds)
+        return Ledger.open(self.path, create=create, settings=Settings(lease_seconds=lease))
 
     def open_to_read(self) -> Ledger:
         """The ledger, to be looked at. Only read models that lag are written, if they can be."""
-        from compaction_ledger.domain.errors import StoreError
+        from compaction_ledger.domain.errors import DamagedReadModel, StoreError
         from compaction_ledger.ledger import Ledger
 
         ledger = Ledger.open(self.path, create=False, read_only=True)
-        if ledger.position() < ledger.size():
-            # Where they cannot be helped they are late, and what is late is shown as it is (H9).
-            with suppress(StoreError), self.open() as writable:
-                writable.catch_up()
+        # Where they cannot be helped they are late, and what is late is shown as it is (H9).
+        with suppress(StoreError, DamagedReadModel):
+            if ledger.position() < ledger.size():
+                with self.open() as writable:
+                    writable.catch_up()
         return ledger
 
     def answer(self, document: AnyDocument, view: Callable[[Console, AnyDocument], None]) -> None:

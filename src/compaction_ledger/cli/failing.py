@@ -39,6 +39,9 @@ class _ReaderLeft(Exception):
     """Whoever read our output has closed it: not an error of ours, and nobody is left to tell."""
 
 
+DEBUG_VARIABLE = "COMPACTION_LEDGER_DEBUG"
+
+
 def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run ``app`` with ``words`` and return the exit code."""
     _write_whatever_comes()
@@ -71,6 +74,12 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
         raise
     except OSError as error:
         tell(as_json, "os_error", error.strerror or str(error), _place(error))
+        return BAD_INPUT
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        message = f"{type(error).__name__}: {error} (a defect; {DEBUG_VARIABLE}=1 shows where)"
+        tell(as_json, "internal", message)
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 

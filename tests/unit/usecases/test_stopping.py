@@ -191,3 +191,33 @@ def test_a_stop_that_came_before_the_call_is_heeded_at_its_beginning() -> None:
     stop.request()
     with pytest.raises(Stopped), stop.interruptible():
         raise AssertionError("the call was begun")
+
+
+def test_a_cancelled_task_stops_its_compaction_after_the_call_under_way(ledger: Ledger) -> None:
+    summarizer = Waiting()
+
+    async def host() -> None:
+        async with AsyncLedger(ledger, threads=2) as asynchronous:
+            compacting = asyncio.create_task(asynchronous.compact("chat", summarizer=summarizer))
+            assert await asyncio.to_thread(summarizer.asked.wait, 30)
+            compacting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await compacting
+            summarizer.answer.set()
+            await asynchronous.run(lambda: None)
+            await asyncio.to_thread(asynchronous._executor.shutdown)
+            facts = [type(entry.fact).__name__ for entry in ledger.events()]
+            assert facts == ["RangeClaimed", "AttemptStarted", "RangeCompleted"]
+
+    asyncio.run(host())
+
+
+def test_the_asynchronous_face_has_the_types_of_the_ledger(ledger: Ledger) -> None:
+    async def host() -> tuple[int, int]:
+        async with AsyncLedger(ledger) as asynchronous:
+            assembly = await asynchronous.assemble("chat", budget=100_000)
+            index = await asynchronous.record_delivery(assembly, run="run-1")
+            rows = await asynchronous.deliveries("chat")
+            return index, rows[0].index
+
+    assert asyncio.run(host()) == (0, 0)

@@ -68,7 +68,10 @@ def compact(
     call = Call.of(ctx, ledger, scope, json=json)
     choice = ModelChoice(model, base_url, api_key_env, max_tokens, timeout)
     gathered = Gathered()
-    with choice.open() as summarizer, call.open() as opened:
+    with (
+        choice.open() as summarizer,
+        call.open(call_seconds=timeout or 0.0) as opened,
+    ):
         stop = SignalStop(on_request=getattr(summarizer, "cancel", None))
         with stop.on_signals():
             _compact(opened, call, conversation, summarizer, gathered, stop, upgrade=upgrade)
