@@ -42,5 +42,10 @@ def test_each_command_has_a_section_with_its_options(command: str, page: str) ->
 
 
 def test_each_error_code_is_told(page: str) -> None:
-    codes = {kind.code for kind in kinds(LedgerError)} | {"usage", "os_error", "interrupted", "internal"}
+    codes = {kind.code for kind in kinds(LedgerError)} | {
+        "usage",
+        "os_error",
+        "interrupted",
+        "internal",
+    }
     assert {code for code in codes if f"`{code}`" not in page} == set()
