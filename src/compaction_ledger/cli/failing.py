@@ -70,7 +70,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     except LedgerError as error:
         tell(as_json, error.code, _message(error), getattr(error, "place", None))
         return FINDING if isinstance(error, DamagedLog) else BAD_INPUT
-    except BrokenPipeError:
+    except (_ReaderLeft, BrokenPipeError):
         raise
     except OSError as error:
         tell(as_json, "os_error", error.strerror or str(error), _place(error))
