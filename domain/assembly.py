@@ -108,8 +108,12 @@ def assemble(
     candidates: Iterable[Candidate],
     registry: PromptRegistry,
     options: Options,
+    unreadable: Sequence[RejectedSummary] = (),
 ) -> Assembly:
-    """The next request under ``options.budget``, with its manifest. Raises :class:`InvalidInput` kinds."""
+    """The next request under ``options.budget``, with its manifest. Raises :class:`InvalidInput` kinds.
+
+    ``unreadable`` are summaries that cannot even be candidates; the manifest tells of them as well (H8).
+    """
     if options.fallback not in ("newest_originals", "newest_mixed"):
         raise InvalidSetting(f"{options.fallback!r} is no fallback", place="fallback")
     pairs = eligibility.pairs
@@ -135,7 +139,7 @@ def assemble(
         mode=mode,
         groups=_groups(kept, len(pairs)),
         summaries=tuple(_used(s.summary) for s in kept if s.summary is not None),
-        rejected=tuple(rejected),
+        rejected=(*unreadable, *rejected),
         lines_left_out=tuple(eligibility.left_out),
         replaced=tuple(_replaced(kept, pairs, options)) if render.replaces else (),
         bytes_used=len(body),

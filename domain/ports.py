@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from compaction_ledger.domain.conversation import Conversation, MessageStatus, RunState
+from compaction_ledger.domain.errors import DamagedReadModel
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.identity import ModelIdentity
@@ -18,6 +19,13 @@ from compaction_ledger.domain.transcript import NewMessage, NewRun
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
+
+OnDamaged = Callable[[DamagedReadModel], None]
+"""Called with a row that does not hold what belongs there, in place of an error."""
+
+
+RecordValues = dict[str, list[tuple[object, ...]]]
+"""Rows as plain values, by the name of their table."""
 
 
 class Transcripts(Protocol):
@@ -132,7 +140,10 @@ class Log(Protocol):
 
 
 class ReadModels(Protocol):
-    """The rows that the log implies, up to :meth:`position`. Disposable: they can always be rebuilt."""
+    """The rows that the log implies, up to :meth:`position`: the questions.
+
+    A row that does not hold what belongs there is :class:`DamagedReadModel`: nothing is made of it (H9).
+    """
 
     def position(self) -> int:
         """How many facts of the log the rows reflect."""
@@ -142,8 +153,13 @@ class ReadModels(Protocol):
         """Under which prompt registry the rows were built (P4)."""
         ...
 
-    def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
-        """Every identity of this conversation, by range and place in the log."""
+    def summaries(
+        self, scope: str, conversation: str, on_damaged: OnDamaged | None = None
+    ) -> Sequence[SummaryRow]:
+        """Every identity of this conversation, by range and place in the log.
+
+        With ``on_damaged``, that is told of each damaged row, and the others are answered with.
+        """
         ...
 
     def ranges(
@@ -160,12 +176,24 @@ class ReadModels(Protocol):
         """Recorded deliveries, in the log's order."""
         ...
 
+
+class ReadModelStore(ReadModels, Protocol):
+    """Read models that follow a log. Disposable: they can always be rebuilt."""
+
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
         """Apply what is new in ``log``, each fact once, and return the position (P2)."""
         ...
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         """Build everything anew beside the old rows, then switch (P3)."""
+        ...
+
+    def records(self) -> RecordValues:
+        """Every row of every table as plain values, by table name and in order of the primary key."""
+        ...
+
+    def snapshot(self) -> tuple[int, str, RecordValues]:
+        """Position, registry fingerprint and records, as they are at one moment."""
         ...
 
 

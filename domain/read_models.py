@@ -51,7 +51,11 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """One range of a conversation, by its latest source in the log."""
+    """One range of a conversation, by its latest source in the log.
+
+    ``running`` is what the log says. Behind ``expires_at`` the claim is past its lease and another worker
+    may take over (A5); nothing is recorded of that until one does.
+    """
 
     scope: str
     conversation: str
@@ -60,6 +64,7 @@ class RangeRow:
     status: RangeStatus
     source_hash: str
     identity: str
+    expires_at: int | None
     retry_at: int | None
     updated_index: int
     updated_at: int

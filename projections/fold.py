@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
+from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
@@ -19,8 +20,8 @@ from compaction_ledger.domain.events import (
 )
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.log import Recorded
-from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.range_stream import MAX_ATTEMPTS
+from compaction_ledger.domain.read_models import RangeStatus
 from compaction_ledger.projections.records import (
     AttemptRecord,
     DeliveryRecord,
@@ -28,6 +29,7 @@ from compaction_ledger.projections.records import (
     Record,
     SummaryRecord,
 )
+from compaction_ledger.projections.verdicts import Judge
 
 
 class Rows(Protocol):
@@ -39,13 +41,13 @@ class Rows(Protocol):
     def put(self, record: Record) -> None: ...
 
 
-def apply(rows: Rows, entry: Recorded, registry: PromptRegistry) -> None:
+def apply(rows: Rows, entry: Recorded, judge: Judge) -> None:
     """Change ``rows`` by one recorded fact."""
-    _APPLY[type(entry.fact)](rows, entry, entry.fact, registry)
+    _APPLY[type(entry.fact)](rows, entry, entry.fact, judge)
 
 
-def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, registry: PromptRegistry) -> None:
-    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, registry)
+def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, judge: Judge) -> None:
+    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, judge)
     summary.status = "claimed"
     summary.claim_id = fact.claim_id
     summary.holder = fact.holder
@@ -55,8 +57,8 @@ def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, registry: PromptRe
     _set_range(rows, entry, summary, "running", newest=True)
 
 
-def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _registry: PromptRegistry) -> None:
-    summary = _known(rows, fact.identity)
+def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _judge: Judge) -> None:
+    summary = _known(rows, entry, fact.identity)
     summary.status = "running"
     summary.attempts = fact.number
     summary.expires_at = fact.expires_at
@@ -80,42 +82,43 @@ def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _registry: Promp
     _set_range(rows, entry, summary, "running")
 
 
-def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _registry: PromptRegistry) -> None:
-    summary = _known(rows, fact.identity)
-    if not _is_finished(summary):
+def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _judge: Judge) -> None:
+    summary = _known(rows, entry, fact.identity)
+    finished = _is_finished(summary)  # by an import, meanwhile
+    if not finished:
         summary.status = "failed"
         summary.failure = fact.failure
         summary.retry_at = fact.retry_at
         rows.put(summary)
     _end_attempt(rows, entry, summary, fact)
-    _set_range(rows, entry, summary, "failed")
+    _set_range(rows, entry, summary, _finished_range(summary) if finished else "failed")
 
 
-def _completed(
-    rows: Rows, entry: Recorded, fact: RangeCompleted, _registry: PromptRegistry
-) -> None:
-    summary = _known(rows, fact.identity)
+def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted, _judge: Judge) -> None:
+    summary = _known(rows, entry, fact.identity)
     _finish(summary, entry, "completed")
     summary.input_tokens = fact.usage.input_tokens
     summary.output_tokens = fact.usage.output_tokens
     rows.put(summary)
     _end_attempt(rows, entry, summary, fact)
-    _set_range(rows, entry, summary, "done")
+    _set_range(rows, entry, summary, _finished_range(summary))
 
 
-def _released(rows: Rows, entry: Recorded, fact: ClaimReleased, _registry: PromptRegistry) -> None:
-    summary = _known(rows, fact.identity)
+def _released(rows: Rows, entry: Recorded, fact: ClaimReleased, _judge: Judge) -> None:
+    summary = _known(rows, entry, fact.identity)
     if fact.reason == "outdone":
         _outdone(rows, entry, summary)
     if _is_finished(summary):
+        if _finished_range(summary) == "due":
+            _set_range(rows, entry, summary, "due")
         return
+    status: RangeStatus = "failed" if summary.attempts else "due"
     if fact.reason == "exhausted" or summary.attempts >= MAX_ATTEMPTS:
-        summary.status, summary.retry_at = "exhausted", None
-    else:
-        summary.status = "failed" if summary.attempts else "released"
+        status, summary.retry_at = "exhausted", None
+    summary.status = "released" if status == "due" else status
     summary.holder = summary.expires_at = None
     rows.put(summary)
-    _set_range(rows, entry, summary, "due" if summary.status == "released" else summary.status)
+    _set_range(rows, entry, summary, status)
 
 
 def _outdone(rows: Rows, entry: Recorded, summary: SummaryRecord) -> None:
@@ -128,18 +131,16 @@ def _outdone(rows: Rows, entry: Recorded, summary: SummaryRecord) -> None:
         rows.put(attempt)
 
 
-def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, registry: PromptRegistry) -> None:
-    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, registry)
+def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, judge: Judge) -> None:
+    summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, judge)
     _finish(summary, entry, "imported")
     summary.origin = fact.origin
     rows.put(summary)
-    if summary.validity == "projectable":
+    if _finished_range(summary) == "done":  # else it says nothing of the range (V2)
         _set_range(rows, entry, summary, "done", newest=True)
 
 
-def _delivered(
-    rows: Rows, entry: Recorded, fact: RequestDelivered, _registry: PromptRegistry
-) -> None:
+def _delivered(rows: Rows, entry: Recorded, fact: RequestDelivered, _judge: Judge) -> None:
     rows.put(
         DeliveryRecord(
             delivery_id=fact.delivery_id,
@@ -156,7 +157,7 @@ def _delivered(
     )
 
 
-def _new_summary(job: Job, identity: str, registry: PromptRegistry) -> SummaryRecord:
+def _new_summary(job: Job, identity: str, judge: Judge) -> SummaryRecord:
     return SummaryRecord(
         identity=identity,
         scope=job.scope,
@@ -170,7 +171,7 @@ def _new_summary(job: Job, identity: str, registry: PromptRegistry) -> SummaryRe
         prompt=job.prompt.name,
         prompt_version=job.prompt.version,
         status="claimed",
-        validity=registry.verdict(job.prompt),
+        validity=judge.verdict(job.prompt),
     )
 
 
@@ -184,15 +185,20 @@ def _words(words: tuple[str, ...]) -> str:
     return json.dumps(words)
 
 
-def _known(rows: Rows, identity: str) -> SummaryRecord:
+def _known(rows: Rows, entry: Recorded, identity: str) -> SummaryRecord:
     summary = rows.summary(identity)
     if summary is None:
-        raise LookupError(f"the log has no claim for job {identity}")
+        raise DamagedLog(f"there is no claim for job {identity}", index=entry.index)
     return summary
 
 
 def _is_finished(summary: SummaryRecord) -> bool:
     return summary.idx is not None
+
+
+def _finished_range(summary: SummaryRecord) -> RangeStatus:
+    """What a completed identity makes of its range: one that may not be projected leaves it due (P4, W4)."""
+    return "done" if summary.validity == "projectable" else "due"
 
 
 def _finish(summary: SummaryRecord, entry: Recorded, status: str) -> None:
@@ -207,7 +213,9 @@ def _end_attempt(
 ) -> None:
     attempt = rows.attempt((fact.identity, summary.attempts))
     if attempt is None:
-        raise LookupError(f"the log has no attempt {summary.attempts} of job {fact.identity}")
+        raise DamagedLog(
+            f"there is no attempt {summary.attempts} of job {fact.identity}", index=entry.index
+        )
     if isinstance(fact, AttemptFailed):
         attempt.outcome = "failed"
         attempt.failure = fact.failure
@@ -226,7 +234,12 @@ def _end_attempt(
 
 
 def _set_range(
-    rows: Rows, entry: Recorded, summary: SummaryRecord, status: str, *, newest: bool = False
+    rows: Rows,
+    entry: Recorded,
+    summary: SummaryRecord,
+    status: RangeStatus,
+    *,
+    newest: bool = False,
 ) -> None:
     """Let the range's row say ``status``, unless a newer source or a finished summary has the say.
 
@@ -242,6 +255,7 @@ def _set_range(
             status=status,
             source_hash=summary.source_hash,
             identity=summary.identity,
+            expires_at=None,
             retry_at=summary.retry_at,
             updated_index=entry.index,
             updated_at=entry.recorded_at,
@@ -257,13 +271,14 @@ def _set_range(
         record.identity = summary.identity
     else:
         return
+    record.expires_at = summary.expires_at if status == "running" else None
     record.retry_at = summary.retry_at
     record.updated_index = entry.index
     record.updated_at = entry.recorded_at
     rows.put(record)
 
 
-_APPLY: dict[type[Fact], Callable[[Rows, Recorded, Any, PromptRegistry], None]] = {
+_APPLY: dict[type[Fact], Callable[[Rows, Recorded, Any, Judge], None]] = {
     RangeClaimed: _claimed,
     AttemptStarted: _started,
     AttemptFailed: _failed,

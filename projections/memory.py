@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from compaction_ledger.domain.ports import Log, Progress
+from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.projections.fold import apply
@@ -69,14 +69,17 @@ class MemoryReadModels:
     def registry_fingerprint(self) -> str:
         return self._registry.fingerprint
 
-    def summaries(self, scope: str, conversation: str) -> Sequence[SummaryRow]:
+    def summaries(
+        self, scope: str, conversation: str, on_damaged: OnDamaged | None = None
+    ) -> Sequence[SummaryRow]:
         with self._lock:  # rows change in place while a batch is applied
             found = [
                 r
                 for r in self._rows.summaries.values()
                 if (r.scope, r.conversation) == (scope, conversation)
             ]
-            return [r.row() for r in sorted(found, key=lambda r: (r.from_pair, r.identity))]
+            found.sort(key=lambda r: (r.from_pair, r.identity))
+            return SummaryRecord.rows_of((r.values() for r in found), on_damaged)
 
     def ranges(
         self, scope: str | None = None, conversation: str | None = None
@@ -106,7 +109,7 @@ class MemoryReadModels:
             ]
             return [r.row() for r in sorted(found, key=lambda r: r.idx)]
 
-    def records(self) -> dict[str, list[tuple[object, ...]]]:
+    def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""
         tables: dict[str, Mapping[Any, Record]] = {
             "summaries": self._rows.summaries,
@@ -119,7 +122,7 @@ class MemoryReadModels:
                 name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()
             }
 
-    def snapshot(self) -> tuple[int, str, dict[str, list[tuple[object, ...]]]]:
+    def snapshot(self) -> tuple[int, str, RecordValues]:
         """Position, registry fingerprint and records, as they are at one moment."""
         with self._lock:
             return self._position, self.registry_fingerprint(), self.records()

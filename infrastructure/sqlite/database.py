@@ -42,12 +42,15 @@ class Transaction:
     A context manager of its own instead of three nested ones: it stands around every read and write.
     """
 
-    __slots__ = ("_commit", "_connection", "_database", "_durable", "_raw")
+    __slots__ = ("_commit", "_connection", "_cursor", "_database", "_durable", "_lenient", "_raw")
 
-    def __init__(self, database: Database, *, commit: bool, durable: bool = True) -> None:
+    def __init__(
+        self, database: Database, *, commit: bool, durable: bool = True, lenient: bool = False
+    ) -> None:
         self._database = database
         self._commit = commit
         self._durable = durable
+        self._lenient = lenient
 
     def __enter__(self) -> sqlite3.Cursor:
         try:
@@ -57,15 +60,19 @@ class Transaction:
         except (sqlite3.Error, PersistenceError, ConnectionPoolClosedError) as error:
             raise translated(error, self._database.path) from error
         self._raw = self._connection.raw
+        self._cursor: sqlite3.Cursor | None = None
         try:
             if not self._durable:
                 self._raw.execute("PRAGMA synchronous = NORMAL")
-            return self._raw.execute("BEGIN IMMEDIATE" if self._commit else "BEGIN")
+            if self._lenient:
+                self._raw.text_factory = text_or_bytes
+            self._cursor = self._raw.execute("BEGIN IMMEDIATE" if self._commit else "BEGIN")
         except BaseException as error:
             self._give_back()
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self._database.path) from error
             raise
+        return self._cursor
 
     def __exit__(
         self,
@@ -85,7 +92,10 @@ class Transaction:
 
     def _give_back(self) -> None:
         """Undo what was not committed; a connection that cannot even do that is not used again."""
+        self._raw.text_factory = str
         try:
+            if self._cursor is not None:
+                self._cursor.close()  # an answer that was not read to its end keeps its tables locked
             self._raw.rollback()  # nothing to do after a commit
             if not self._durable:
                 self._raw.execute("PRAGMA synchronous = FULL")
@@ -93,6 +103,14 @@ class Transaction:
             self._connection.close()
         with suppress(ConnectionPoolClosedError):  # by another thread, meanwhile
             self._database.pool.put_connection(self._connection)
+
+
+def text_or_bytes(data: bytes) -> str | bytes:
+    """The text in ``data``, or the bytes as they are."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 class Connection(SQLiteConnection):
@@ -180,14 +198,17 @@ class Database(SQLiteDatastore):
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
 
-    def transaction(self, *, commit: bool, durable: bool = True) -> Transaction:  # type: ignore[override]
+    def transaction(  # type: ignore[override]
+        self, *, commit: bool, durable: bool = True, lenient: bool = False
+    ) -> Transaction:
         """A transaction; rolled back on any error, which comes out as one of our own tree.
 
         A writing one is ``BEGIN IMMEDIATE``: it waits for its turn before it reads anything. One that is
         not ``durable`` may be lost as a whole when the power fails, never in part: for what can be made
-        again from the log. The next durable commit makes it durable too.
+        again from the log. The next durable commit makes it durable too. One that is ``lenient`` gives
+        text that is not UTF-8 as bytes, where else nothing of the answer could be read.
         """
-        return Transaction(self, commit=commit, durable=durable)
+        return Transaction(self, commit=commit, durable=durable, lenient=lenient)
 
 
 def open_database(path: Path, *, create: bool = True, read_only: bool = False) -> Database:

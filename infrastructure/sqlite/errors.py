@@ -34,8 +34,15 @@ def translated(error: Exception, path: Path) -> Exception:
         return StoreUnavailable(f"{path} was closed")
     if not isinstance(error, sqlite3.Error):  # the pool had no connection to give in time
         return LedgerBusy(f"{path} has been in use by this process for too long: {error}")
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # Python's own word
+        return _not_of_sqlite(path, error)
     return _by_code(code & _PRIMARY_CODE, path, error)
+
+
+def _not_of_sqlite(path: Path, error: sqlite3.Error) -> LedgerError:
+    kind = DamagedLog if str(error).startswith("Could not decode to UTF-8") else StoreError
+    return kind(f"{path}: {error}")
 
 
 def _by_code(code: int, path: Path, error: sqlite3.Error) -> LedgerError:
@@ -50,6 +57,8 @@ def _by_code(code: int, path: Path, error: sqlite3.Error) -> LedgerError:
             return NotALedger(f"{path} is not an SQLite file")
         case sqlite3.SQLITE_CORRUPT:
             return DamagedLog(f"{path} is damaged as an SQLite file: {error}")
+        case sqlite3.SQLITE_ERROR:  # all statements are ours: a table or column is not there
+            return DamagedLog(f"{path} does not have the tables of a ledger: {error}")
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
             return _unavailable(path, error)
         case _:

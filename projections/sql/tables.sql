@@ -34,6 +34,7 @@ CREATE TABLE ranges_{g} (
     status        TEXT NOT NULL,
     source_hash   TEXT NOT NULL,
     identity      TEXT NOT NULL,
+    expires_at    INTEGER,
     retry_at      INTEGER,
     updated_index INTEGER NOT NULL,
     updated_at    INTEGER NOT NULL,

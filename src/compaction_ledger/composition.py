@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.events import Fact
-from compaction_ledger.domain.ports import Summarizer, TranscriptStore
+from compaction_ledger.domain.ports import ReadModelStore, Summarizer, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
@@ -59,7 +59,7 @@ class Parts:
 
     context: Context
     transcripts: TranscriptStore
-    read_models: SQLiteReadModels | MemoryReadModels
+    read_models: ReadModelStore
     admission: LocalAdmission
     gate: OutageGate
     close: Callable[[], None]
@@ -77,10 +77,14 @@ def open_sqlite(
 ) -> Parts:
     """A ledger in one SQLite file. Raises :class:`StoreError` kinds."""
     database = open_database(path, create=create, read_only=read_only)
-    log = LedgerLog(SealedSQLiteRecorder(database, clock))
-    transcripts = SQLiteTranscripts(database)
-    read_models = SQLiteReadModels(database, registry)
-    return _parts(log, transcripts, read_models, policy, registry, settings, database.close)
+    try:
+        log = LedgerLog(SealedSQLiteRecorder(database, clock))
+        transcripts = SQLiteTranscripts(database)
+        read_models = SQLiteReadModels(database, registry)
+        return _parts(log, transcripts, read_models, policy, registry, settings, database.close)
+    except BaseException:
+        database.close()
+        raise
 
 
 def open_memory(
@@ -103,7 +107,7 @@ def open_memory(
     )
 
 
-def past_read_models(registry: PromptRegistry, stop: int) -> MemoryReadModels:
+def past_read_models(registry: PromptRegistry, stop: int) -> ReadModelStore:
     """Empty read models that follow a log up to ``stop`` and no further (P5)."""
     return MemoryReadModels(registry, stop=stop)
 
@@ -188,7 +192,7 @@ def versions() -> Versions:
 def _parts(
     log: LedgerLog,
     transcripts: TranscriptStore,
-    read_models: SQLiteReadModels | MemoryReadModels,
+    read_models: ReadModelStore,
     policy: WindowPolicy,
     registry: PromptRegistry,
     settings: Settings,

@@ -27,11 +27,16 @@ from histories import (
     present_job,
 )
 from processes import run_all, running, wait_for, worker
-from scenarios import MODEL, OTHER_MODEL, claimed, released
+from scenarios import MODEL, OTHER_MODEL, claimed, completed, released
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import AlreadyCompleted, StoreError
+from compaction_ledger.domain.errors import (
+    AlreadyCompleted,
+    DamagedLog,
+    DamagedReadModel,
+    RebuildOvertaken,
+)
 from compaction_ledger.domain.identity import Job, PromptVersion
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
@@ -43,6 +48,7 @@ from compaction_ledger.projections.sqlite import REBUILD_BATCH
 from compaction_ledger.settings import Settings
 
 JOB = made_up_job()
+OTHER = made_up_job(model=OTHER_MODEL)
 Records = dict[str, list[tuple[object, ...]]]
 
 
@@ -125,7 +131,17 @@ def test_a_claim(parts: Parts) -> None:
         output_tokens=None,
     )
     assert range_row(parts) == RangeRow(
-        SCOPE, CONVERSATION, 0, 9, "running", JOB.source_hash, JOB.identity, None, 0, START
+        scope=SCOPE,
+        conversation=CONVERSATION,
+        from_pair=0,
+        to_pair=9,
+        status="running",
+        source_hash=JOB.source_hash,
+        identity=JOB.identity,
+        expires_at=START + LEASE,
+        retry_at=None,
+        updated_index=0,
+        updated_at=START,
     )
     assert list(attempts(parts)) == []
 
@@ -136,7 +152,7 @@ def test_a_claim_given_back(parts: Parts) -> None:
     one.release()
     row = summary(parts)
     assert (row.status, row.holder, row.expires_at, row.attempts) == ("released", None, None, 0)
-    assert range_row(parts).status == "due"
+    assert (range_row(parts).status, range_row(parts).expires_at) == ("due", None)
 
 
 def test_an_attempt_under_way(parts: Parts, backend: Backend) -> None:
@@ -146,7 +162,7 @@ def test_an_attempt_under_way(parts: Parts, backend: Backend) -> None:
     one.start()
     row = summary(parts)
     assert (row.status, row.attempts) == ("running", 1)
-    assert row.expires_at == START + 10_000_000 + LEASE
+    assert row.expires_at == range_row(parts).expires_at == START + 10_000_000 + LEASE
     (attempt,) = attempts(parts)
     assert (attempt.number, attempt.outcome, attempt.holder) == (1, "running", "w")
     assert (attempt.started_index, attempt.started_at) == (1, START + 10_000_000)
@@ -166,7 +182,7 @@ def test_a_completion(parts: Parts, backend: Backend) -> None:
     (attempt,) = attempts(parts)
     assert (attempt.outcome, attempt.signals, attempt.tool_calls) == ("completed", ("stop",), 0)
     assert (attempt.ended_index, attempt.ended_at) == (2, START + 3_000_000)
-    assert range_row(parts).status == "done"
+    assert (range_row(parts).status, range_row(parts).expires_at) == ("done", None)
 
 
 def test_a_failure_and_then_exhaustion(parts: Parts) -> None:
@@ -340,6 +356,47 @@ def test_models_with_settings_keep_them(parts: Parts) -> None:
     bring_in(parts, made_up_job(model=MODEL), name="set")
     assert summary(parts, made_up_job(model=OTHER_MODEL)).model == OTHER_MODEL
     assert summary(parts, made_up_job(model=MODEL)).model == MODEL
+
+
+@pytest.mark.parametrize("how", ["completed", "imported while it ran", "failed behind an import"])
+def test_a_completed_identity_that_may_not_be_projected_leaves_its_range_due(
+    backend: Backend, how: str
+) -> None:
+    """P4, W4: what may not be projected is no reason not to make another."""
+    parts = backend.open(only_version(2))
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    if how == "completed":
+        one.finish()
+    else:
+        bring_in(parts, JOB)
+        assert range_row(parts).status == "running"
+        if how == "failed behind an import":
+            one.finish(TRUNCATED)
+            one.release()
+        else:
+            with pytest.raises(AlreadyCompleted):
+                one.finish()
+    assert summary(parts).validity == "not_projectable"
+    row = range_row(parts)
+    assert (row.status, row.identity, row.expires_at) == ("due", JOB.identity, None)
+    second = made_up_job(prompt=PromptVersion(CURRENT.name, 2))
+    Worker(parts, second, "second").complete()
+    assert range_row(parts).status == "done"
+    Worker(parts, made_up_job(model=OTHER_MODEL), "third").complete()
+    row = range_row(parts)
+    assert (row.status, row.identity) == ("done", second.identity)
+
+
+def only_version(version: int) -> PromptRegistry:
+    """As the default one, but only summaries of ``version`` are projected."""
+    instructions = DEFAULT_REGISTRY.instructions(CURRENT)
+    specs = [
+        replace(spec, projectable=spec.prompt.version == version, instructions=instructions)
+        for spec in DEFAULT_REGISTRY
+    ]
+    return PromptRegistry(specs, PromptVersion(CURRENT.name, version))
 
 
 # --- following the log (P2) ---------------------------------------------------------------------
@@ -594,19 +651,79 @@ def test_a_follower_goes_on_with_the_new_tables_after_a_switch(sqlite_store: SQL
     assert follower.read_models.records() == folded(follower)
 
 
-def test_of_two_rebuilds_at_once_the_later_one_wins(sqlite_store: SQLiteBackend) -> None:
+def once(work: Callable[[], object]) -> Callable[[], None]:
+    """What does ``work`` the first time it is called."""
+    done: list[object] = []
+
+    def first_time() -> None:
+        if not done:
+            done.append(None)
+            work()
+
+    return first_time
+
+
+def test_a_rebuild_within_a_rebuild_is_complete_for_both(sqlite_store: SQLiteBackend) -> None:
     first, second = sqlite_store.open(), sqlite_store.open()
     long_history(first, 1_200)
-    rebuilt: list[int] = []
-
-    def rebuild_once() -> None:
-        if not rebuilt:
-            rebuilt.append(second.read_models.rebuild(second.context.log))
-
-    with pytest.raises(StoreError, match="replaced meanwhile"):
-        first.read_models.rebuild(cast(Any, Slow(first.context.log, rebuild_once)))
+    rebuild = once(lambda: second.read_models.rebuild(second.context.log))
+    assert first.read_models.rebuild(cast(Any, Slow(first.context.log, rebuild))) == 1_200
     assert first.read_models.position() == 1_200
     assert first.read_models.records() == folded(first)
+
+
+def test_a_rebuild_that_was_overtaken_by_one_that_died_carries_on_with_its_tables(
+    sqlite_store: SQLiteBackend,
+) -> None:
+    first, second = sqlite_store.open(), sqlite_store.open()
+    long_history(first)
+
+    class Died(Exception):
+        """Where the second rebuild was, when it died."""
+
+    def die(_done: int, _total: int) -> None:
+        raise Died
+
+    def begin_and_die() -> None:
+        with pytest.raises(Died):
+            second.read_models.rebuild(second.context.log, die)
+
+    slow = Slow(first.context.log, once(begin_and_die))
+    assert first.read_models.rebuild(cast(Any, slow)) == LONG
+    assert first.read_models.records() == folded(first)
+
+
+def test_of_rebuilds_under_two_registries_the_later_one_counts(sqlite_store: SQLiteBackend) -> None:
+    first, second = sqlite_store.open(), sqlite_store.open(registry_without(2))
+    bring_in(first, made_up_job(prompt=PromptVersion(CURRENT.name, 2)))
+    rebuild = once(lambda: second.read_models.rebuild(second.context.log))
+    with pytest.raises(RebuildOvertaken):
+        first.read_models.rebuild(cast(Any, Slow(first.context.log, rebuild)))
+    assert first.read_models.records() == folded(first, registry_without(2))
+
+
+def test_rebuilds_at_once_in_many_threads_and_sessions_all_end(sqlite_store: SQLiteBackend) -> None:
+    sessions = [sqlite_store.open() for _ in range(2)]
+    long_history(sessions[0], 1_200)
+    with ThreadPoolExecutor(4) as pool:
+        rebuilding = [
+            pool.submit(session.read_models.rebuild, cast(Any, Slow(session.context.log)))
+            for session in sessions * 2
+        ]
+        assert [future.result() for future in rebuilding] == [1_200] * 4
+    assert sessions[0].read_models.records() == folded(sessions[0])
+
+
+def test_rows_that_claim_to_know_more_than_the_log_has_do_not_keep_a_rebuild_for_ever(
+    sqlite_store: SQLiteBackend,
+) -> None:
+    parts = sqlite_store.open()
+    Worker(parts, JOB).complete()
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute("UPDATE read_model_generations SET position = 10000")
+    assert parts.read_models.rebuild(parts.context.log) == 3
+    assert parts.read_models.records() == folded(parts)
 
 
 def test_a_rebuild_that_is_killed_starts_again(sqlite_store: SQLiteBackend) -> None:
@@ -656,6 +773,84 @@ def test_damaged_read_models_are_rebuilt(sqlite_store: SQLiteBackend, damage: st
     assert Ledger(again, Settings()).verify().ok
 
 
+def test_a_log_whose_facts_do_not_fit_together_is_damaged_at_an_index(parts: Parts) -> None:
+    parts.context.log.append(key_of(JOB), EMPTY, [claimed("c", job=JOB), released("c", job=OTHER)])
+    for follow in (parts.read_models.rebuild, MemoryReadModels(DEFAULT_REGISTRY).catch_up):
+        with pytest.raises(DamagedLog, match="no claim") as damage:
+            follow(parts.context.log)
+        assert damage.value.index == 1
+    (finding,) = Ledger(parts, Settings()).verify().findings
+    assert (finding.code, finding.index) == ("damaged_log", 1)
+
+
+def test_an_attempt_that_never_began_is_damage_too(parts: Parts) -> None:
+    parts.context.log.append(key_of(JOB), EMPTY, (claimed("c", job=JOB), completed("c", job=JOB)))
+    with pytest.raises(DamagedLog, match="no attempt") as damage:
+        parts.read_models.rebuild(parts.context.log)
+    assert damage.value.index == 1
+
+
+def test_rows_that_are_missing_are_not_taken_for_damage_of_the_log(
+    sqlite_store: SQLiteBackend,
+) -> None:
+    parts = sqlite_store.open()
+    one = Worker(parts, JOB)
+    one.claim()
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute("DELETE FROM summaries_1")
+    one.start()
+    with pytest.raises(DamagedReadModel):
+        caught_up(parts)
+    parts.read_models.rebuild(parts.context.log)
+    assert parts.read_models.records() == folded(parts)
+
+
+# --- the layout of the tables --------------------------------------------------------------------
+
+OTHER_LAYOUTS = {
+    "older": "UPDATE read_model_generations SET layout = 0",
+    "none": "UPDATE read_model_generations SET layout = 'x'",
+    "another shape": "ALTER TABLE read_model_generations RENAME COLUMN layout TO registry",
+    "not there": "DROP TABLE read_model_generations",
+}
+
+
+@pytest.mark.parametrize("change", OTHER_LAYOUTS.values(), ids=list(OTHER_LAYOUTS))
+def test_rows_of_an_older_layout_are_not_read_and_a_follower_builds_them_anew(
+    sqlite_store: SQLiteBackend, change: str
+) -> None:
+    parts = sqlite_store.open()
+    Worker(parts, JOB).complete()
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute(change)
+    models = parts.read_models
+    assert (models.position(), models.registry_fingerprint()) == (0, "")
+    assert list(models.summaries(SCOPE, CONVERSATION)) == []
+    assert list(models.ranges()) == []
+    assert not any(models.records().values())
+    assert Ledger(parts, Settings()).verify().lag == 3
+    assert models.catch_up(parts.context.log) == 3
+    assert models.records() == folded(parts)
+    assert len(models.ranges()) == 1
+    serving_table(sqlite_store)
+
+
+def test_rows_of_a_newer_layout_are_left_to_newer_software(sqlite_store: SQLiteBackend) -> None:
+    parts = sqlite_store.open()
+    Worker(parts, JOB).complete()
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute("UPDATE read_model_generations SET layout = 1000")
+    generation = serving_table(sqlite_store)
+    assert parts.read_models.catch_up(parts.context.log) == 0
+    assert list(parts.read_models.ranges()) == []
+    assert serving_table(sqlite_store) == generation
+    assert parts.read_models.rebuild(parts.context.log) == 3  # who wants the older one gets it
+    assert parts.read_models.records() == folded(parts)
+
+
 # --- the registry (P4) --------------------------------------------------------------------------
 
 
@@ -690,20 +885,41 @@ def test_another_registry_changes_what_is_projected_and_not_one_event(backend: B
     assert backend.recorder().rows(0, 100) == events
 
 
-def test_new_facts_under_another_registry_rebuild_the_rows(sqlite_store: SQLiteBackend) -> None:
-    """P4: rows of one generation are judged by one registry, so none are added under another."""
-    parts = sqlite_store.open()
-    second = made_up_job(prompt=PromptVersion(CURRENT.name, 2))
+def test_new_facts_under_another_registry_are_judged_as_the_rows_that_serve(
+    sqlite_store: SQLiteBackend,
+) -> None:
+    """P4: rows of one generation are judged by one registry, and only a rebuild changes which."""
+    parts, changed = sqlite_store.open(), sqlite_store.open(registry_without(2))
+    second, later = (
+        made_up_job(from_pair, prompt=PromptVersion(CURRENT.name, 2)) for from_pair in (0, 10)
+    )
+    unknown = made_up_job(20, prompt=PromptVersion("someone-elses", 1))
     bring_in(parts, second)
     caught_up(parts)
-    changed = sqlite_store.open(registry_without(2))
-    caught_up(changed)
-    assert summary(changed, second).validity == "projectable"  # nothing new: as they were
-    Worker(changed, made_up_job(10)).complete()
-    caught_up(changed)
-    assert summary(changed, second).validity == "not_projectable"
+    for number, job in enumerate((later, unknown)):
+        bring_in(changed, job, name=str(number))
+    generation = serving_table(sqlite_store)
+    for session in (changed, parts, changed):
+        caught_up(session)
+        assert session.read_models.records() == folded(parts)
+        assert session.read_models.registry_fingerprint() == DEFAULT_REGISTRY.fingerprint
+    assert summary(changed, later).validity == "projectable"
+    assert summary(changed, unknown).validity == "unknown_version"
+    assert serving_table(sqlite_store) == generation  # nobody rebuilt
+    assert Ledger(parts, Settings()).verify().ok
+    changed.read_models.rebuild(changed.context.log)
+    assert summary(changed, later).validity == "not_projectable"
+    assert summary(parts, second).validity == "not_projectable"
     assert changed.read_models.records() == folded(changed, registry_without(2))
     assert Ledger(changed, Settings()).verify().ok
+
+
+def serving_table(store: SQLiteBackend) -> str:
+    """The name of the table of summaries that serves."""
+    with store.database().transaction(commit=False) as cursor:
+        cursor.execute("SELECT name FROM sqlite_master WHERE name GLOB 'summaries_[0-9]'")
+        ((name,),) = cursor.fetchall()
+    return str(name)
 
 
 def test_verification_says_that_the_registry_is_another(sqlite_store: SQLiteBackend) -> None:

@@ -14,7 +14,7 @@ from scenarios import claimed
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import DiskFull, LedgerBusy, StoreError
+from compaction_ledger.domain.errors import DamagedLog, DiskFull, LedgerBusy, StoreError
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.windows import WindowPolicy
@@ -218,6 +218,33 @@ def test_a_connection_that_did_not_get_its_turn_waits_for_the_disk_again(
         other.rollback()
         with database.transaction(commit=True) as cursor:
             assert cursor.execute("PRAGMA synchronous").fetchone() == (FULL,)
+
+
+def test_an_answer_that_was_not_read_to_its_end_locks_nothing(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path / "ledger.db")) as database:
+        with database.transaction(commit=True) as cursor:
+            cursor.execute("CREATE TABLE two AS SELECT 1 AS n UNION SELECT 2")
+        with database.transaction(commit=False) as unfinished:
+            unfinished.execute("SELECT n FROM two")
+            assert unfinished.fetchone() == (1,)
+        with database.transaction(commit=True) as cursor:
+            cursor.execute("DROP TABLE two")
+
+
+def test_a_ledger_that_cannot_be_put_together_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_database(path)) as database, database.transaction(commit=True) as cursor:
+        cursor.execute("CREATE VIEW summaries_1 AS SELECT 1")  # in the way of the first table
+    closed: list[Path] = []
+    monkeypatch.setattr(Database, "close", lambda self: closed.append(self.path))
+    with pytest.raises(DamagedLog) as failure:
+        composition.open_sqlite(
+            path, policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings()
+        )
+    assert closed == [path]
+    assert failure.value.__traceback__ is not None  # which keeps the database from being collected
 
 
 def test_a_full_database_is_a_full_disk(tmp_path: Path, database: Database) -> None:

@@ -6,10 +6,12 @@ from compaction_ledger.domain.assembly import Assembly, Candidate, Options, asse
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.domain.events import RangeCompleted, SummaryImported
 from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.manifest import RejectedSummary
 from compaction_ledger.domain.read_models import SummaryRow
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.reading import read_eligible
+from compaction_ledger.usecases.rows import sound_rows
 
 
 def assemble_request(context: Context, scope: str, conversation: str, options: Options) -> Assembly:
@@ -19,22 +21,39 @@ def assemble_request(context: Context, scope: str, conversation: str, options: O
     :class:`BudgetTooSmall`, :class:`InvalidSetting`.
     """
     eligibility = read_eligible(context, scope, conversation)
-    candidates = stored_candidates(context, scope, conversation)
-    return assemble(scope, conversation, eligibility, candidates, context.registry, options)
+    candidates, damaged = stored_candidates(context, scope, conversation)
+    return assemble(
+        scope, conversation, eligibility, candidates, context.registry, options, damaged
+    )
 
 
-def stored_candidates(context: Context, scope: str, conversation: str) -> list[Candidate]:
-    """The finished summaries of a conversation, their texts read from the sealed log.
+def stored_candidates(
+    context: Context, scope: str, conversation: str
+) -> tuple[list[Candidate], list[RejectedSummary]]:
+    """The finished summaries of a conversation, their texts read from the sealed log, and damaged rows.
 
     The read model only says where to look. A text whose seal does not hold, or whose event is not the
     completion of the identity that its row names, is given on as damaged and is not used.
     """
     try:
-        rows = [row for row in context.read_models.summaries(scope, conversation) if row.finished]
-        entries = context.log.at([row.index for row in rows if row.index is not None])
-    except (StoreError, DamagedLog, LookupError, ValueError, TypeError):
-        return []
-    return [_candidate(row, entries.get(-1 if row.index is None else row.index)) for row in rows]
+        rows, damaged = sound_rows(context, scope, conversation)
+        finished = [row for row in rows if row.finished]
+        entries = context.log.at([row.index for row in finished if row.index is not None])
+    except (StoreError, DamagedLog):
+        return [], []
+    return (
+        [_candidate(row, entries.get(-1 if row.index is None else row.index)) for row in finished],
+        [
+            _unreadable(error.from_pair, error.identity)
+            for error in damaged
+            if error.from_pair is not None and error.identity is not None
+        ],
+    )
+
+
+def _unreadable(from_pair: int, identity: str) -> RejectedSummary:
+    window = Range.at(from_pair)
+    return RejectedSummary(window.from_pair, window.to_pair, identity, "damaged")
 
 
 def _candidate(row: SummaryRow, entry: Recorded | None) -> Candidate:

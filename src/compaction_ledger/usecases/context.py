@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction_ledger.domain.ports import Log, ReadModels, Transcripts
+from compaction_ledger.domain.ports import Log, ReadModelStore, Transcripts
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 
@@ -15,6 +15,6 @@ class Context:
 
     log: Log
     transcripts: Transcripts
-    read_models: ReadModels
+    read_models: ReadModelStore
     registry: PromptRegistry
     policy: WindowPolicy

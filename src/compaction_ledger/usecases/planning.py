@@ -10,6 +10,7 @@ from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.planning import PlannedRange, plan
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.reading import read_eligible
+from compaction_ledger.usecases.rows import sound_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def plan_conversation(
         scope,
         conversation,
         eligibility.pairs,
-        context.read_models.summaries(scope, conversation),
+        sound_rows(context, scope, conversation)[0],
         policy=context.policy,
         registry=context.registry,
         model=model,
