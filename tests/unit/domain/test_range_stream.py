@@ -37,6 +37,7 @@ from scenarios import (
     truncated,
 )
 
+from compaction_ledger.domain.canonical import MAX_INTEGER
 from compaction_ledger.domain.errors import (
     AlreadyClaimed,
     AlreadyCompleted,
@@ -53,7 +54,7 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.domain.events import AttemptFailed, RangeFact
 from compaction_ledger.domain.finish import Answer, FinishFacts, FinishSignal, Usage
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
-from compaction_ledger.domain.range_stream import EMPTY, MAX_INTEGER, decide, evolve, fold
+from compaction_ledger.domain.range_stream import EMPTY, decide, evolve, fold
 from compaction_ledger.domain.windows import PolicyNumbers
 
 LATE = NOW + LEASE  # the first instant at which the lease is over
