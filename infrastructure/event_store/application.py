@@ -30,11 +30,10 @@ from compaction_ledger.domain.ports import Progress
 from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
+from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealing import sealed_time
 from compaction_ledger.infrastructure.event_store.streams import delivery_stream, range_stream
 from compaction_ledger.infrastructure.event_store.verification import verify_seal
-
-Row = tuple[int, str, int, str, bytes, bytes, bytes]
 
 
 class SealedRecorder(Protocol):
@@ -46,7 +45,7 @@ class SealedRecorder(Protocol):
     def head(self) -> tuple[int, str]: ...
     def totals(self) -> tuple[int, str, int]: ...
     def subject(self, scope: str, conversation: str, new_reference: str) -> str: ...
-    def subjects(self) -> Mapping[str, tuple[str, str]]: ...
+    def subjects(self) -> Mapping[str, Subject]: ...
     def find_subject(self, scope: str, conversation: str) -> str | None: ...
     def clock(self) -> int: ...
 
@@ -142,7 +141,7 @@ class LedgerLog(Application[UUID]):
         if len(rows) < (limit if stop is None else min(limit, stop - start)):
             rows = self._rows_to_the_end(start, limit, stop)
         for expected, row in enumerate(rows, start=start):
-            if row[0] != expected:
+            if row.idx != expected:
                 raise DamagedLog("an event is missing here", index=expected)
         return list(map(recorded, rows))
 
@@ -151,7 +150,7 @@ class LedgerLog(Application[UUID]):
         found: dict[int, Recorded] = {}
         for row in self.sealed.rows_at(indices):
             try:
-                found[row[0]] = recorded(row)
+                found[row.idx] = recorded(row)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
         return found
@@ -180,7 +179,7 @@ class LedgerLog(Application[UUID]):
         rows = self.sealed.rows(start, limit, end)
         if start + len(rows) < end:
             missing = next(
-                (n for n, row in enumerate(rows, start) if row[0] != n), start + len(rows)
+                (n for n, row in enumerate(rows, start) if row.idx != n), start + len(rows)
             )
             raise DamagedLog("an event is missing here", index=missing)
         return rows

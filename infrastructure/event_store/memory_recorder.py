@@ -9,9 +9,8 @@ from typing import Any
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.popo import POPOApplicationRecorder
 
+from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealing import seal, stream_hex
-
-Row = tuple[int, str, int, str, bytes, bytes, bytes]
 
 
 class SealedMemoryRecorder(POPOApplicationRecorder):
@@ -56,7 +55,7 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         """All rows of one stream, in its order."""
         with self._database_lock:
             rows = map(self._row, range(len(self._stored_events)))
-            return [row for row in rows if row[1] == stream]
+            return [row for row in rows if row.stream == stream]
 
     def head(self) -> tuple[int, str]:
         """The log's size and origin."""
@@ -78,15 +77,16 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return self._subjects.get((scope, conversation))
 
-    def subjects(self) -> dict[str, tuple[str, str]]:
-        """Every reference, and the scope and conversation that it stands for."""
+    def subjects(self) -> dict[str, Subject]:
+        """Every reference, and what it stands for."""
         with self._database_lock:
-            return {reference: named for named, reference in self._subjects.items()}
+            named = self._subjects.items()
+            return {reference: Subject(*conversation, "live") for conversation, reference in named}
 
     def _row(self, index: int) -> Row:
         event = self._stored_events[index]
         stream = stream_hex(event.originator_id)
-        return (
+        return Row(
             index,
             stream,
             event.originator_version,

@@ -11,11 +11,9 @@ from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from compaction_ledger.domain.errors import DamagedLog, StoreError
+from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealing import seal, sealed_time, stream_hex
 from compaction_ledger.infrastructure.sqlite.database import Database
-
-Row = tuple[int, str, int, str, bytes, bytes, bytes]
-"""Index, stream, version, topic, payload, envelope, leaf hash."""
 
 _ROWS = "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf FROM stored_events "
 
@@ -119,9 +117,8 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             + ("" if limit is None else f" LIMIT {limit:d}")
         )
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(statement, params)
-            rows: list[Row] = cursor.fetchall()
-        return [checked_event(row) for row in rows]
+            rows = cursor.execute(statement, params).fetchall()
+        return [checked_event(row) for row in map(Row._make, rows)]
 
     def select_notifications(
         self,
@@ -137,7 +134,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         rows = self.rows(first, limit, stop, topics)
         events = map(checked_event, rows)
         return [
-            Notification(e.originator_id, e.originator_version, e.topic, e.state, id=row[0] + 1)
+            Notification(e.originator_id, e.originator_version, e.topic, e.state, id=row.idx + 1)
             for row, e in zip(rows, events, strict=True)
         ]
 
@@ -154,8 +151,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             cursor.execute(
                 f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY idx LIMIT {limit:d}", list(topics)
             )
-            rows: list[Row] = cursor.fetchall()
-        return rows
+            return list(map(Row._make, cursor.fetchall()))
 
     def rows_at(self, indices: Sequence[int]) -> list[Row]:
         """The rows at these indices, unchecked, in any order; those that are missing are left out."""
@@ -163,7 +159,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             for chunk in _chunks(indices, 500):
                 cursor.execute(f"{_ROWS}WHERE idx IN ({','.join('?' * len(chunk))})", chunk)
-                rows += cursor.fetchall()
+                rows += map(Row._make, cursor.fetchall())
         return rows
 
     def rows_of(self, stream: str) -> list[Row]:
@@ -171,8 +167,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             order = "ORDER BY originator_version"
             cursor.execute(f"{_ROWS}WHERE originator_id = ? {order}", (stream,))
-            rows: list[Row] = cursor.fetchall()
-        return rows
+            return list(map(Row._make, cursor.fetchall()))
 
     def head(self) -> tuple[int, str]:
         """The log's size and origin. Raises :class:`DamagedLog`."""
@@ -198,7 +193,7 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             return found
         with self.datastore.transaction(commit=True) as cursor:
             cursor.execute(
-                "INSERT OR IGNORE INTO subjects VALUES (?, ?, ?)",
+                "INSERT OR IGNORE INTO subjects (scope, conversation, reference) VALUES (?, ?, ?)",
                 (scope, conversation, new_reference),
             )
             found = _subject(cursor, scope, conversation)
@@ -211,11 +206,11 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             return _subject(cursor, scope, conversation)
 
-    def subjects(self) -> dict[str, tuple[str, str]]:
-        """Every reference, and the scope and conversation that it stands for."""
+    def subjects(self) -> dict[str, Subject]:
+        """Every reference, and what it stands for."""
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute("SELECT reference, scope, conversation FROM subjects")
-            return {reference: (scope, conversation) for reference, scope, conversation in cursor}
+            cursor.execute("SELECT reference, scope, conversation, state FROM subjects")
+            return {reference: Subject(*named) for reference, *named in cursor.fetchall()}
 
 
 def checked_event(row: Row) -> StoredEvent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Protocol
@@ -16,16 +17,14 @@ from compaction_ledger.infrastructure.event_store.envelope import (
     parse,
     parse_fields,
 )
+from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealing import difference
 
 BATCH = 100  # small enough that a batch stays in the processor's cache
 
-Row = tuple[int, str, int, str, bytes, bytes, bytes]
 Chain = tuple[int, str, str, str]
 """Of a stream's latest event: version, leaf hash, key id and subject."""
 Chains = dict[str, Chain]
-
-_ZERO = ord("0")
 
 
 class Sealed(Protocol):
@@ -33,7 +32,7 @@ class Sealed(Protocol):
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
     def totals(self) -> tuple[int, str, int]: ...
-    def subjects(self) -> Mapping[str, tuple[str, str]]: ...
+    def subjects(self) -> Mapping[str, Subject]: ...
 
 
 def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Finding]:
@@ -49,7 +48,7 @@ def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Findi
     expected = 0
     while rows := log.rows(expected, BATCH):
         yield from _verify_rows(rows, expected, origin, chains, references)
-        expected = rows[-1][0] + 1
+        expected = rows[-1].idx + 1
         if progress:
             progress(expected, max(size, expected))
     if expected < size:
@@ -100,14 +99,18 @@ def _verify_rows(
 
 
 def _new_chain(envelope: bytes | None) -> Chain:
-    """What stands before a stream's first event; key and subject are the same in all its envelopes."""
+    """What stands before a stream's first event; the subject is the same in all its envelopes.
+
+    The key is not: encryption may be turned on, or a key be replaced, in the middle of a stream. Each
+    envelope names its own, and its leaf covers that.
+    """
     fields = parse_fields(envelope) if type(envelope) is bytes else None
     return (0, "", "", "") if fields is None else (0, "", fields[1], fields[8])
 
 
 def _chain_behind(row: Row, before: Chain) -> Chain:
     """What the next event of the stream is compared with, behind one that is not as it should be."""
-    version, envelope, leaf = row[2], row[5], row[6]
+    version, envelope, leaf = row.version, row.envelope, row.leaf
     fields = parse_fields(envelope) if type(envelope) is bytes else None
     key, subject = before[2:] if fields is None else (fields[1], fields[8])
     return (
@@ -118,15 +121,14 @@ def _chain_behind(row: Row, before: Chain) -> Chain:
     )
 
 
-def _is_time(digits: bytes) -> bool:
-    """Whether these bytes are a canonical integer of at most sixteen digits."""
-    return digits.isdigit() and len(digits) <= 16 and (digits[0] != _ZERO or len(digits) == 1)
+_is_time = re.compile(rb"0|[1-9][0-9]{0,15}").fullmatch
+"""Whether bytes are a time as it stands in an envelope."""
 
 
 def _explain(row: Row, expected: int, origin: str, before: Chain) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
-    before_version, before_leaf, key, subject = before
+    before_version, before_leaf, _, subject = before
     if index != expected:
         yield Finding("hole", f"events {expected} to {index - 1} are missing", expected)
     if not envelope or not leaf:
@@ -144,8 +146,8 @@ def _explain(row: Row, expected: int, origin: str, before: Chain) -> Iterator[Fi
         yield Finding(
             "stream", f"version {version} follows {before_version} in stream {stream}", index
         )
-    if (sealed.key, sealed.subject) != (key, subject):
-        yield Finding("stream", f"another key or subject than before in stream {stream}", index)
+    if sealed.subject != subject:
+        yield Finding("stream", f"another subject than before in stream {stream}", index)
     if sealed.previous != before_leaf:
         yield Finding("chain", f"does not follow the previous event of stream {stream}", index)
 
@@ -168,21 +170,24 @@ class _References:
         named = self._conversations.get(subject)
         if named is None:
             self._checked.add(subject)
-            yield Finding("subject", f"reference {subject} stands for no conversation", row[0])
+            yield Finding("subject", f"reference {subject} stands for no conversation", row.idx)
+            return
+        if named.state == "erased":  # nothing links it to a conversation any more (S3)
+            self._checked.add(subject)
             return
         meant = _conversation_of(row)
         if meant is not None:
             self._checked.add(subject)
-            if meant != named:
+            if meant != (named.scope, named.conversation):
                 yield Finding(
-                    "subject", f"reference {subject} stands for another conversation", row[0]
+                    "subject", f"reference {subject} stands for another conversation", row.idx
                 )
 
 
 def _conversation_of(row: Row) -> tuple[str, str] | None:
     """The scope and conversation that an event names, if it can be read and names any."""
     try:
-        fact = codec.decode(row[3], row[4])
+        fact = codec.decode(row.topic, row.payload)
     except (DamagedLog, TypeError):
         return None
     if isinstance(fact, RangeClaimed | SummaryImported):

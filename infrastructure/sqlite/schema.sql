@@ -17,11 +17,12 @@ CREATE TABLE stored_events (
     UNIQUE (originator_id, originator_version)
 );
 
--- The random reference that stands for a conversation in the log (L3, L4).
+-- The random reference that stands for a conversation in the log (L3, L4), also when that has been erased (S3).
 CREATE TABLE subjects (
     scope        TEXT NOT NULL,
     conversation TEXT NOT NULL,
     reference    TEXT NOT NULL UNIQUE,
+    state        TEXT NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased')),
     PRIMARY KEY (scope, conversation)
 ) WITHOUT ROWID;
 
@@ -30,7 +31,8 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER stored_events_no_delete BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 
--- Transcripts: nothing is changed or removed; an edit or a deletion is a new revision of its message.
+-- Transcripts: nothing is changed; an edit or a deletion is a new revision of its message. Whole conversations
+-- can be removed, so that they can be erased.
 CREATE TABLE conversations (
     key          INTEGER PRIMARY KEY,
     scope        TEXT NOT NULL,
@@ -72,13 +74,7 @@ CREATE TABLE runs (
 
 CREATE TRIGGER messages_no_update BEFORE UPDATE ON messages
 BEGIN SELECT RAISE(ABORT, 'messages are append-only: an edit is a new revision'); END;
-CREATE TRIGGER messages_no_delete BEFORE DELETE ON messages
-BEGIN SELECT RAISE(ABORT, 'messages are append-only: a deletion is a new revision'); END;
 CREATE TRIGGER message_revisions_no_update BEFORE UPDATE ON message_revisions
-BEGIN SELECT RAISE(ABORT, 'revisions are append-only'); END;
-CREATE TRIGGER message_revisions_no_delete BEFORE DELETE ON message_revisions
 BEGIN SELECT RAISE(ABORT, 'revisions are append-only'); END;
 CREATE TRIGGER runs_no_update BEFORE UPDATE ON runs
 BEGIN SELECT RAISE(ABORT, 'runs are append-only: a change of state is a new revision'); END;
-CREATE TRIGGER runs_no_delete BEFORE DELETE ON runs
-BEGIN SELECT RAISE(ABORT, 'runs are append-only'); END;

@@ -528,11 +528,8 @@ def test_processes_append_at_once_and_nothing_is_lost(sqlite_store: SQLiteBacken
 
 CHANGES = [
     "UPDATE messages SET text = 'other'",
-    "DELETE FROM messages",
     "UPDATE message_revisions SET deleted = 1",
-    "DELETE FROM message_revisions",
     "UPDATE runs SET state = 'failed'",
-    "DELETE FROM runs",
 ]
 
 
@@ -549,6 +546,17 @@ def test_the_database_refuses_to_change_what_was_written(
     ):
         cursor.execute(change)
     assert len(store.conversation(SCOPE, CONVERSATION).messages) == 2
+
+
+def test_a_whole_conversation_can_be_taken_out_of_the_file(sqlite_store: SQLiteBackend) -> None:
+    """Triggers against mistakes must not stand in the way of an erasure (S3)."""
+    store = sqlite_store.open().transcripts
+    store.append(SCOPE, CONVERSATION, *lines(1))
+    store.revise(SCOPE, CONVERSATION, "u0", "edited")
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        for table in ("message_revisions", "messages", "runs", "conversations"):
+            cursor.execute(f"DELETE FROM {table}")
+    assert list(store.conversations()) == []
 
 
 def test_every_revision_stays_in_the_file(sqlite_store: SQLiteBackend) -> None:

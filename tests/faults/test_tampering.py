@@ -327,6 +327,29 @@ def test_the_last_event_of_a_stream_resealed_shows_in_the_read_models_at_best(co
     assert [code for code, _ in codes] == ["read_model"] * 4  # summary, attempt: wanted, there
 
 
+def chained(connection: sqlite3.Connection, **changes: object) -> None:
+    """Change the envelopes of event 2 and of the next of its stream, with all hashes as they must be."""
+    leaf = reseal(connection, SUMMARY, **changes)
+    reseal(connection, 4, previous=leaf.hex(), **changes)
+
+
+def test_another_key_within_a_stream_is_no_finding(copy: Path) -> None:
+    """Encryption may be turned on, or a key be replaced, between two events of a stream (S1)."""
+    assert tampered(copy, lambda connection: chained(connection, key="epoch-1/7")).ok
+
+
+def test_another_subject_within_a_stream_is_found(copy: Path) -> None:
+    change = "7" * 32
+    codes = found(tampered(copy, lambda connection: chained(connection, subject=change)))
+    assert codes == [("stream", SUMMARY)]
+
+
+@pytest.mark.parametrize("named", ["", ", scope = 'gone', conversation = 'gone'"])
+def test_the_reference_of_an_erased_conversation_stands_for_none(copy: Path, named: str) -> None:
+    """S3: the log still verifies, whether or not the row still says whom the reference stood for."""
+    assert tampered(copy, f"UPDATE subjects SET state = 'erased'{named}").ok
+
+
 def test_another_conversations_reference_is_found(copy: Path) -> None:
     """Who changes the table of references makes the ledger forget, or mix up, whole conversations."""
     for change in (

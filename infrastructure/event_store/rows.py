@@ -1,0 +1,25 @@
+"""What the recorders read: an event with its leaf, and what stands for a conversation."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class Row(NamedTuple):
+    """A stored event with its leaf, unchecked: whoever can write to the file decides what stands there."""
+
+    idx: int
+    stream: str
+    version: int
+    topic: str
+    payload: bytes
+    envelope: bytes
+    leaf: bytes
+
+
+class Subject(NamedTuple):
+    """The conversation that a reference stands for, or stood for until it was erased (L4, S3)."""
+
+    scope: str
+    conversation: str
+    state: Literal["live", "erased"]
