@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from backends import START, SQLiteBackend
 from command_line import call, run
+from histories import LEASE, Worker, made_up_job
+
+from compaction_ledger.cli.documents.common import moment
+from compaction_ledger.composition import system_clock
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +48,20 @@ def test_ranges_as_they_were(demo_ledger: Path) -> None:
         0
     ]
     assert statuses("--at", event["recorded_at"], ledger=demo_ledger)[0] == DONE[0]
+
+
+def test_a_range_whose_worker_has_died_is_shown_as_that(tmp_path: Path) -> None:
+    store = SQLiteBackend(tmp_path)  # whose clock stands still in the past
+    Worker(store.open(), made_up_job()).claim()
+    store.clock.now = system_clock()
+    Worker(store.open(), made_up_job(10)).claim()
+    store.close()
+    first, second = call("ranges", "--json", ledger=store.path).fine().json["ranges"]
+    assert first["expires_at"] == moment(START + LEASE)
+    assert [first["status"], second["status"]] == ["running", "running"]
+    lines = call("ranges", ledger=store.path).fine().out.splitlines()
+    assert ["running (lease over)" in line for line in lines if "running" in line] == [True, False]
+    assert "lease" not in call("ranges", "--at", "1", ledger=store.path).fine().out
 
 
 @pytest.mark.parametrize("at", ["yesterday", "2026-01-01T00:00:00", "-1", "1.5", "²"])

@@ -45,11 +45,13 @@ def ranges(
       compaction-ledger ranges
       compaction-ledger ranges fund-research --at 2026-03-01T12:00:00Z
     """
+    from compaction_ledger.cli.documents.common import moment
     from compaction_ledger.cli.documents.records import (
         RangeRecord,
         RangesDocument,
     )
     from compaction_ledger.cli.views.records import show_ranges
+    from compaction_ledger.composition import system_clock
 
     call = Call.of(ctx, ledger, scope, json=json)
     with call.open_to_read() as opened:
@@ -63,7 +65,8 @@ def ranges(
         document = RangesDocument(
             position=position, size=opened.size(), ranges=[RangeRecord.of(row) for row in rows]
         )
-    call.answer(document, show_ranges)
+    now = moment(system_clock()) if at is None else None
+    call.answer(document, lambda console, it: show_ranges(console, it, now))
 
 
 def show(

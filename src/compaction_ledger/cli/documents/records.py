@@ -42,6 +42,9 @@ class RangeRecord(Document):
     identity: Hash
     """Of the job that decided the status."""
 
+    expires_at: Time | None
+    """While it is running: when the claim's lease is over, and another worker may take over (A5)."""
+
     retry_at: Time | None
     """When a second attempt may follow (D3)."""
 
@@ -60,6 +63,7 @@ class RangeRecord(Document):
             status=row.status,
             source_hash=row.source_hash,
             identity=row.identity,
+            expires_at=moment_or_none(row.expires_at),
             retry_at=moment_or_none(row.retry_at),
             updated_index=row.updated_index,
             updated_at=moment(row.updated_at),

@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from compaction_ledger.cli.documents.common import Time
 from compaction_ledger.cli.documents.records import (
     AttemptRecord,
     EventRecord,
     LogDocument,
+    RangeRecord,
     RangesDocument,
     ShowDocument,
     SummaryRecord,
@@ -21,15 +23,15 @@ from compaction_ledger.cli.plain import plural, visible
 from compaction_ledger.cli.screen import facts, table
 
 
-def show_ranges(console: Console, document: RangesDocument) -> None:
-    """One line per range."""
+def show_ranges(console: Console, document: RangesDocument, now: Time | None) -> None:
+    """One line per range. ``now`` is left out where the past is shown."""
     if document.ranges:
         rows = (
             (
                 row.scope,
                 row.conversation,
                 f"{row.from_pair}-{row.to_pair}",
-                row.status,
+                _range_status(row, now),
                 row.updated_index,
             )
             for row in document.ranges
@@ -103,6 +105,12 @@ def show_events(console: Console, events: list[EventRecord]) -> None:
     """Events without their times."""
     rows = ((it.index, it.event, _where(it), _what(it)) for it in events)
     console.print(table("Index", "Event", "Range", "What", rows=rows, right=["Index"]))
+
+
+def _range_status(row: RangeRecord, now: Time | None) -> str:
+    """The log still says running where a worker has died: nothing is recorded until another comes (A5)."""
+    over = now is not None and row.expires_at is not None and row.expires_at <= now
+    return f"{row.status} (lease over)" if over else row.status
 
 
 def _status(summary: SummaryRecord) -> str:
