@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Protocol
 
@@ -71,14 +72,10 @@ def _verify_rows(
             findings += references.check(row, chain)
         before_version, before_leaf, key, subject = chain
         try:
-            event, _, schema = topic.partition("@")
-            head = (
-                f'{{"event":"{event}","format":1,"key":"{key}","origin":"{origin}",'
-                f'"payload":"{sha256(state).hexdigest()}","previous":"{before_leaf}","recorded":'
-            ).encode()
-            tail = (
-                f',"schema":{schema},"stream":"{stream}","subject":"{subject}","version":{version}}}'
-            ).encode()
+            start, middle = _written(topic, key, origin)
+            payload = sha256(state).hexdigest()
+            head = f'{start}{payload}","previous":"{before_leaf}","recorded":'.encode()
+            tail = f'{middle}{stream}","subject":"{subject}","version":{version}}}'.encode()
             wrong = (
                 index != expected
                 or version != before_version + 1
@@ -96,6 +93,14 @@ def _verify_rows(
             chains[stream] = (version, leaf.hex(), key, subject)
         expected = index + 1
     return findings
+
+
+@lru_cache(maxsize=256)
+def _written(topic: str, key: str, origin: str) -> tuple[str, str]:
+    """An envelope up to its payload, and from behind its time up to its stream."""
+    event, _, schema = topic.partition("@")
+    start = f'{{"event":"{event}","format":1,"key":"{key}","origin":"{origin}","payload":"'
+    return start, f',"schema":{schema},"stream":"'
 
 
 def _new_chain(envelope: bytes | None) -> Chain:
