@@ -10,11 +10,12 @@ import os
 import sqlite3
 import stat
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from threading import local
+from threading import Condition, Lock, Semaphore, local
 from time import monotonic, sleep
 from types import TracebackType
 from typing import cast
@@ -29,6 +30,7 @@ from compaction_ledger.domain.errors import (
     NotALedger,
     StoreUnavailable,
 )
+from compaction_ledger.infrastructure.sqlite import forking
 from compaction_ledger.infrastructure.sqlite.errors import translated
 
 APPLICATION_ID = 0x434C4447  # "CLDG"
@@ -80,6 +82,8 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._connection.is_inherited:  # it is the parent's to end
+            raise StoreUnavailable(f"{self._database.path}: this process was forked within a call")
         try:
             if self._commit and error is None:
                 self._raw.commit()
@@ -116,6 +120,9 @@ def text_or_bytes(data: bytes) -> str | bytes:
 class Connection(SQLiteConnection):
     """A pooled connection that lets its transactions reach SQLite directly."""
 
+    is_inherited = False
+    """Whether it was opened before this process was forked off."""
+
     @property
     def raw(self) -> sqlite3.Connection:
         """The connection of the standard library."""
@@ -129,6 +136,7 @@ class ConnectionPool(SQLiteConnectionPool):
         self._uri = _uri(path, read_only=read_only)
         self._asking = local()
         super().__init__(db_name=self._uri, pool_timeout=BUSY_TIMEOUT_SECONDS)
+        forking.watch(self)
 
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
@@ -146,6 +154,31 @@ class ConnectionPool(SQLiteConnectionPool):
             self._closed = True
             while self._pool:
                 self._pool.popleft().close()
+
+    def before_fork(self) -> None:
+        """Hold the pool still, and close what nobody uses, so that the child inherits as little as can be."""
+        self._put_condition.acquire()
+        while self._pool:
+            self._pool.popleft().close()
+
+    def after_fork(self) -> None:
+        """Go on, in the process that forked."""
+        self._put_condition.release()
+
+    def begin_anew(self) -> None:
+        """Forget, in a process that was forked off, every connection and lock of the parent's.
+
+        SQLite forbids to use a connection behind a fork, and even to close it.
+        """
+        inherited = [*self._pool, *self._in_use.values()]
+        for connection in inherited:
+            cast(Connection, connection).is_inherited = True
+            forking.keep_for_ever(cast(Connection, connection).raw)
+        self._pool, self._in_use = deque(), {}
+        self._get_semaphore, self._writer_lock = Semaphore(), Lock()
+        self._put_condition, self._no_readers = Condition(), Condition()
+        self._num_readers = self._num_writers = 0
+        self._asking = local()
 
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Take a connection back. Who waits to write learns at once when the pool was closed meanwhile."""

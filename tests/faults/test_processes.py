@@ -293,3 +293,28 @@ def test_jumping_clocks_never_make_two_completions_or_a_third_attempt(
             else:
                 action()
     everything_holds(parts)
+
+
+# --- processes that fork with a ledger open -----------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="locks can be looked at on Linux only")
+@pytest.mark.parametrize("within_a_call", [False, True])
+def test_a_forked_process_has_connections_of_its_own(tmp_path: Path, within_a_call: bool) -> None:
+    """SQLite keeps its locks by process: with an inherited connection the child would have none."""
+    store = SQLiteBackend(tmp_path)
+    store.open()
+    store.close()
+    with running("fork", store.path, within_a_call) as process:
+        if within_a_call:
+            assert "forked" in wait_for(process, "refused")
+        size, locks = map(int, wait_for(process, "child"))
+        assert size == 6
+        assert within_a_call or locks > 0
+        tell(process)
+        assert wait_for(process, "parent") == ["6", "6"]
+        assert wait_for(process, "status") == ["0"]
+        assert wait_for(process, "end") == ["9", "9"]
+        assert output(process) == ""
+    assert Ledger(store.open(), Settings()).verify().ok
+    store.close()

@@ -194,7 +194,53 @@ def compete(
     say("done")
 
 
+def fork(path: Path, within_a_call: bool) -> None:
+    """Fork with a ledger open, and go on in both processes. The child ends first, as any process ends."""
+    with opened(path) as parts:
+        Worker(parts, made_up_job(0), "before").complete()
+        parts.read_models.catch_up(parts.context.log)
+        database = parts.context.log.sealed.datastore  # type: ignore[attr-defined]
+        call = database.transaction(commit=False)
+        if within_a_call:
+            call.__enter__().execute("SELECT count(*) FROM stored_events")
+        gone, parent = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(parent)
+            if within_a_call:
+                try:
+                    call.__exit__(None, None, None)
+                except StoreError as error:
+                    say("refused", error)
+            Worker(parts, made_up_job(10), "child").complete()
+            parts.read_models.catch_up(parts.context.log)
+            say("child", parts.context.log.size(), _locks(path))
+            os.read(gone, 1)  # until the parent closes its end
+            sys.exit(0)
+        wait()
+        say("parent", parts.context.log.size(), parts.read_models.position())
+        Worker(parts, made_up_job(20), "after").complete()
+        os.close(parent)
+        say("status", os.waitpid(child, 0)[1])
+        if within_a_call:
+            call.__exit__(None, None, None)
+        parts.read_models.catch_up(parts.context.log)
+        say("end", parts.context.log.size(), parts.read_models.position())
+
+
+def _locks(path: Path) -> int:
+    """How many locks this process itself holds on the ledger's files."""
+    files = {path.with_name(path.name + end).stat().st_ino for end in ("", "-shm")}
+    held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return sum(
+        int(words[4]) == os.getpid() and int(words[5].rpartition(":")[2]) in files
+        for words in held
+        if words[1] != "->"
+    )
+
+
 TASKS = (
+    fork,
     append,
     follow,
     rebuild,
