@@ -18,13 +18,17 @@ PlanStatus = Literal["due", "done", "running", "waiting", "exhausted"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """A target of the policy and what is to be done about it. ``stale`` counts summaries of older sources."""
+    """A target of the policy and what is to be done about it.
+
+    ``stale`` counts summaries of older sources; ``is_new`` where the read models know nothing of it.
+    """
 
     window: Range
     status: PlanStatus
     job: Job
     stale: int
     retry_at: int | None = None
+    is_new: bool = False
 
 
 def plan(  # noqa: PLR0913 - everything a plan depends on
@@ -54,7 +58,7 @@ def plan(  # noqa: PLR0913 - everything a plan depends on
         current = [row for row in known if row.source_hash == job.source_hash]
         stale = sum(row.finished for row in known) - sum(row.finished for row in current)
         status, retry_at = _status(job, current, registry, now, upgrade=upgrade)
-        planned.append(PlannedRange(window, status, job, stale, retry_at))
+        planned.append(PlannedRange(window, status, job, stale, retry_at, not known))
     return planned
 
 

@@ -144,7 +144,7 @@ def decide(state: RangeState, command: Command) -> Decision:
 
 def evolve(state: RangeState, fact: RangeFact) -> RangeState:
     """The state after ``fact``. Judges nothing (A10)."""
-    return replace(_evolved(state, fact), version=state.version + 1)
+    return replace(state, version=state.version + 1, **_changes(state, fact))
 
 
 def fold(facts: Iterable[RangeFact], state: RangeState = EMPTY) -> RangeState:
@@ -347,7 +347,7 @@ def _import(state: RangeState, command: ImportSummary) -> Decision:
 
 
 def _check_stream(state: RangeState, job: Job) -> None:
-    key = (job.scope, job.conversation, job.from_pair)
+    key = _key(job)
     if state.key is not None and state.key != key:
         raise InvalidCommand(f"the job is of {key}, the stream of {state.key}", place="stream")
 
@@ -425,41 +425,47 @@ def _storable_word(word: str) -> str:
 # --- evolve -----------------------------------------------------------------------------------------
 
 
-def _evolved(state: RangeState, fact: RangeFact) -> RangeState:
+def _changes(state: RangeState, fact: RangeFact) -> dict[str, Any]:
+    """What ``fact`` changes in ``state``, by field."""
     match fact:
         case RangeClaimed():
-            job = fact.job
             claim = OpenClaim(
-                fact.claim_id, fact.holder, fact.identity, job.source_hash, fact.expires_at
+                fact.claim_id, fact.holder, fact.identity, fact.job.source_hash, fact.expires_at
             )
-            key = (job.scope, job.conversation, job.from_pair)
-            return replace(state, key=key, open={**state.open, fact.claim_id: claim})
+            return {"key": _key(fact.job), "open": {**state.open, fact.claim_id: claim}}
         case AttemptStarted():
             attempt = {"attempt_id": fact.attempt_id, "expires_at": fact.expires_at}
-            return replace(
-                state,
-                open=_open_with(state, fact.claim_id, attempt),
-                attempts={
-                    **state.attempts,
-                    fact.identity: state.attempts.get(fact.identity, 0) + 1,
-                },
-            )
+            count = state.attempts.get(fact.identity, 0) + 1
+            return {
+                "open": _open_with(state, fact.claim_id, attempt),
+                "attempts": {**state.attempts, fact.identity: count},
+            }
         case AttemptFailed():
-            freed = _open_with(state, fact.claim_id, {"attempt_id": None})
             waits = {} if fact.retry_at is None else {fact.identity: fact.retry_at}
-            return replace(
-                _ended(state, fact, fact.failure), open=freed, retry_at={**state.retry_at, **waits}
-            )
+            return {
+                "open": _open_with(state, fact.claim_id, {"attempt_id": None}),
+                "ended": _ended(state, fact, fact.failure),
+                "retry_at": {**state.retry_at, **waits},
+            }
         case RangeCompleted():
-            state = _completed(state, fact.identity, fact.claim_id, fact.text)
-            state = _ended(state, fact, state.completions[fact.identity].text_digest)
-            return _close(state, fact.claim_id, "completed")
+            digest = output_digest(fact.text)
+            return {
+                **_closed(state, fact.claim_id, "completed"),
+                "ended": _ended(state, fact, digest),
+                "completions": _completed(state, fact.identity, fact.claim_id, digest),
+            }
         case ClaimReleased():
-            return _close(state, fact.claim_id, fact.reason)
+            return _closed(state, fact.claim_id, fact.reason)
         case SummaryImported():
-            job = fact.job
-            state = replace(state, key=(job.scope, job.conversation, job.from_pair))
-            return _completed(state, fact.identity, fact.import_id, fact.text)
+            digest = output_digest(fact.text)
+            return {
+                "key": _key(fact.job),
+                "completions": _completed(state, fact.identity, fact.import_id, digest),
+            }
+
+
+def _key(job: Job) -> tuple[str, str, int]:
+    return (job.scope, job.conversation, job.from_pair)
 
 
 def _open_with(
@@ -470,16 +476,18 @@ def _open_with(
     return state.open if claim is None else {**state.open, claim_id: replace(claim, **changes)}
 
 
-def _ended(state: RangeState, fact: AttemptFailed | RangeCompleted, result: str) -> RangeState:
-    ended = EndedAttempt(fact.claim_id, result)
-    return replace(state, ended={**state.ended, fact.attempt_id: ended})
+def _ended(
+    state: RangeState, fact: AttemptFailed | RangeCompleted, result: str
+) -> Mapping[str, EndedAttempt]:
+    return {**state.ended, fact.attempt_id: EndedAttempt(fact.claim_id, result)}
 
 
-def _completed(state: RangeState, identity: str, by: str, text: str) -> RangeState:
-    completion = Completion(by, output_digest(text), state.version + 1)
-    return replace(state, completions={**state.completions, identity: completion})
+def _completed(
+    state: RangeState, identity: str, by: str, text_digest: str
+) -> Mapping[str, Completion]:
+    return {**state.completions, identity: Completion(by, text_digest, state.version + 1)}
 
 
-def _close(state: RangeState, claim_id: str, how: str) -> RangeState:
+def _closed(state: RangeState, claim_id: str, how: str) -> dict[str, Any]:
     still_open = {key: claim for key, claim in state.open.items() if key != claim_id}
-    return replace(state, open=still_open, closed={**state.closed, claim_id: how})
+    return {"open": still_open, "closed": {**state.closed, claim_id: how}}

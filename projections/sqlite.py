@@ -26,7 +26,7 @@ from compaction_ledger.projections.records import (
 )
 
 BATCH = 500
-REBUILD_BATCH = 1_000  # nobody waits for these rows
+REBUILD_BATCH = 5_000  # nobody waits for these rows, and a page of them is written once for many
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ CREATE TABLE summaries_{g} (
     origin         TEXT,
     input_tokens   INTEGER,
     output_tokens  INTEGER
-) WITHOUT ROWID;
+);
 
 CREATE TABLE ranges_{g} (
     scope         TEXT NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE attempts_{g} (
     ended_index   INTEGER,
     ended_at      INTEGER,
     PRIMARY KEY (identity, number)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE deliveries_{g} (
     delivery_id    TEXT PRIMARY KEY,

@@ -34,6 +34,7 @@ from compaction_ledger.composition import Parts, open_sqlite, system_clock
 from compaction_ledger.domain.commands import ClaimRange, FinishAttempt, StartAttempt
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.range_session import RangeSession
 
@@ -132,7 +133,7 @@ def _one_lifecycle(parts: Parts, conversation: str, first: int, answer: Answer) 
     )
     job = Job("default", conversation, first, first + 9, messages, "0" * 64, MODEL, PROMPT)
     claim, attempt = uuid.uuid4().hex, uuid.uuid4().hex
-    session = RangeSession(parts.context.log, RangeKey("default", conversation, first))
+    session = RangeSession(parts.context.log, RangeKey("default", conversation, first), EMPTY)
     session.execute(lambda now: ClaimRange(claim, "worker", job, WindowPolicy(), now, LEASE))
     session.execute(lambda now: StartAttempt(claim, attempt, now, LEASE))
     session.execute(lambda now: FinishAttempt(claim, attempt, answer, now))

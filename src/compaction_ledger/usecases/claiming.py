@@ -28,6 +28,7 @@ from compaction_ledger.domain.finish import Answer, FailureCode, Fault, sound_an
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.planning import PlannedRange
 from compaction_ledger.domain.ports import Gate, Summarizer
+from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
@@ -90,7 +91,8 @@ class Claim:
     def __post_init__(self) -> None:
         job = self.planned.job
         key = RangeKey(job.scope, job.conversation, job.from_pair)
-        self._session = RangeSession(self.context.log, key)
+        expected = EMPTY if self.planned.is_new else None
+        self._session = RangeSession(self.context.log, key, expected)
 
     def run(self) -> RangeOutcome:
         """Claim, attempt at most twice, and say how it ended. Refusals are outcomes, not errors."""

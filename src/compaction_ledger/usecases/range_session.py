@@ -28,13 +28,14 @@ class RangeSession:
     """Carries out commands on one range, one after the other.
 
     The state is loaded once and carried along; the store's unique key says when it has become too old
-    (A8), and then it is loaded and the command judged anew.
+    (A8), and then it is loaded and the command judged anew. Where nothing is known of the range,
+    ``expected`` saves the loading: if that is wrong, the key says so too.
     """
 
-    def __init__(self, log: Log, key: RangeKey) -> None:
+    def __init__(self, log: Log, key: RangeKey, expected: RangeState | None = None) -> None:
         self._log = log
         self._key = key
-        self._state: RangeState | None = None
+        self._state = expected
 
     @property
     def state(self) -> RangeState:
