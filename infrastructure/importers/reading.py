@@ -30,7 +30,7 @@ def shown(text: str) -> str:
 
 def label(path: Path) -> str:
     """The file's name as places show it."""
-    return shown(path.name)
+    return shown(path.name or str(path))
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, JsonValue]]:

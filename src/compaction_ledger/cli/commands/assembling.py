@@ -25,7 +25,7 @@ FallbackChoice = Literal["newest_originals", "newest_mixed"]
 def assemble(
     ctx: typer.Context,
     conversation: ConversationArgument,
-    budget: Annotated[int, typer.Option(metavar="N", help="The most bytes the request may have.")],
+    budget: Annotated[int, typer.Option(metavar="N", help="The most bytes it may have.")],
     shape: Annotated[ShapeChoice, typer.Option(help="How the messages look.")] = "openai-chat",
     fallback: Annotated[
         FallbackChoice, typer.Option(help="What is sent when not everything fits.")
