@@ -61,6 +61,8 @@ def measure(folder: Path, rounds: int) -> dict[str, float]:
         "read_path_floor_ms": median(small["floor"]) * 1e3,
         "read_path_peers_ms": median(small["peers"]) * 1e3,
         "growth_read_path": growth(small["ours"], large["ours"]),
+        "floor_growth_read_path": growth(small["floor"], large["floor"]),
+        "read_path_over_floor_10000_pairs": ratio(large, "ours", "floor"),
     }
     small, large = measures.lifecycle(folder, 98, rounds), measures.lifecycle(folder, 980, few)
     figures |= {
