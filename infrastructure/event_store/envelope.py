@@ -9,6 +9,7 @@ from typing import cast
 
 ENVELOPE_FORMAT = 1
 LEAF_PREFIX = b"\x00"  # RFC 6962 section 2.1
+BETWEEN = '","recorded":'
 
 # The fields hold no character that JSON would escape, so this pattern matches the canonical form alone.
 _ENVELOPE = re.compile(
@@ -36,12 +37,20 @@ class Envelope:
 
     def encode(self) -> bytes:
         """The envelope's bytes: RFC 8785, keys in canonical order."""
+        before, after = self.pieces()
+        return f"{before}{self.previous}{BETWEEN}{self.recorded}{after}".encode("ascii")
+
+    def pieces(self) -> tuple[str, str]:
+        """What stands before ``previous`` and what stands behind ``recorded``; :data:`BETWEEN` stands between.
+
+        Those two are known for certain only where the event is stored, once its turn has come.
+        """
         return (
             f'{{"event":"{self.event}","format":{ENVELOPE_FORMAT},"key":"{self.key}",'
-            f'"origin":"{self.origin}","payload":"{self.payload}","previous":"{self.previous}",'
-            f'"recorded":{self.recorded},"schema":{self.schema},"stream":"{self.stream}",'
-            f'"subject":"{self.subject}","version":{self.version}}}'
-        ).encode("ascii")
+            f'"origin":"{self.origin}","payload":"{self.payload}","previous":"',
+            f',"schema":{self.schema},"stream":"{self.stream}",'
+            f'"subject":"{self.subject}","version":{self.version}}}',
+        )
 
 
 Fields = tuple[str, str, str, str, str, str, str, str, str, str]

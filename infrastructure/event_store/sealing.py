@@ -35,13 +35,21 @@ def seal(
 
     Raises :class:`InvalidInput` for what could be sealed but never read back.
     """
+    envelope = envelope_of(event, origin, subject, previous, recorded).encode()
+    return envelope, leaf_hash(envelope)
+
+
+def envelope_of(
+    event: StoredEvent, origin: str, subject: str, previous: str = "", recorded: int = 0
+) -> Envelope:
+    """The envelope of an event, not yet encoded. Raises as :func:`seal`."""
     name = _STORED_NAME.fullmatch(event.topic)
     if name is None or recorded not in _NUMBERS or event.originator_version not in _NUMBERS:
         raise InvalidInput(
             f"{event.topic!r}, version {event.originator_version}, at {recorded} µs",
             place="envelope",
         )
-    envelope = Envelope(
+    return Envelope(
         origin=origin,
         stream=stream_hex(event.originator_id),
         version=event.originator_version,
@@ -52,8 +60,7 @@ def seal(
         subject=subject,
         previous=previous,
         recorded=recorded,
-    ).encode()
-    return envelope, leaf_hash(envelope)
+    )
 
 
 def sealed_time(

@@ -1,0 +1,210 @@
+"""The sealed recorder on PostgreSQL: one statement for each append, ordered by the lock of the head row (L1, L2).
+
+Neither the library's table lock nor a sequence decides the order: the head row does. The statement is a function of
+the database (see ``migrations``), which gives the index out, reads the clock, and completes the seal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.postgres import PostgresApplicationRecorder
+
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    InvalidSetting,
+    StoreUnavailable,
+    TimeHasPassed,
+)
+from compaction_ledger.infrastructure.event_store.rows import Row, Subject
+from compaction_ledger.infrastructure.event_store.sealed_rows import COLUMNS, SealedRows
+from compaction_ledger.infrastructure.event_store.sealing import envelope_of, stream_hex
+from compaction_ledger.infrastructure.postgres.database import Database, Lost
+
+ALWAYS = (0, (1 << 63) - 1)
+CLOCK_SECONDS = 1.0
+"""For how long a reading of the database's clock is carried on by our own monotonic one."""
+
+
+class _Reading(NamedTuple):
+    """The database's clock, in microseconds, and ours at the same moment, in nanoseconds."""
+
+    theirs: int
+    ours: int
+
+
+class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
+    """Stores events with their leaves. Notification ids are the index plus one.
+
+    The tables are made when the ledger is opened; :meth:`create_table` does nothing.
+    """
+
+    datastore: Database
+
+    def __init__(self, datastore: Database, *, clock_seconds: float = CLOCK_SECONDS) -> None:
+        if datastore.enable_db_functions:
+            raise InvalidSetting(
+                "the library's own functions do not lock: readers would pass over events",
+                place="POSTGRES_ENABLE_DB_FUNCTIONS",
+            )
+        super().__init__(datastore)
+        self.sql_create_statements = []
+        self._clock_nanoseconds = int(clock_seconds * 1e9)
+        self._reading: _Reading | None = None
+        self._origin = ""
+        sql = datastore.sql
+        self._append_one = sql(
+            "SELECT idx, recorded FROM {schema}.append_event(%b, %b, %t, %b, %t, %b, %t, %t)"
+        )
+        self._append_many = sql(
+            "SELECT idx, recorded FROM {schema}.append_events(%b, %b, %b, %b, %b, %b, %b, %b)"
+        )
+        self._from_events = sql(f"SELECT {COLUMNS} FROM {{schema}}.stored_events ")
+        self._from_head = sql("SELECT size, origin FROM {schema}.log_head WHERE id = 0")
+        self._clock = sql("SELECT {schema}.store_clock()")
+
+    # --- writing ---
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Store and seal ``stored_events`` in one statement; ``subject`` is the conversation's reference.
+
+        Raises ``IntegrityError`` where a version of a stream is taken (A8), and :class:`TimeHasPassed` where the
+        database's clock is not ``within`` the given times. Where the answer is lost, the same is sent again:
+        whichever comes first is stored, and the other is refused by the unique key, so that in the end it is
+        known whether our events are there (A9).
+        """
+        if not stored_events:
+            return []
+        statement, parameters = self._statement(
+            stored_events, kwargs.get("subject", ""), kwargs.get("within") or ALWAYS
+        )
+        sent = [False]
+
+        def append() -> list[int]:
+            try:
+                rows = self.datastore.call_once(statement, parameters)
+            except Lost:
+                sent[0] = True
+                raise
+            except (IntegrityError, TimeHasPassed):
+                found = self._found(stored_events) if sent[0] else None
+                if found is None:
+                    self._reading = None
+                    raise
+                return found
+            self._reading = _Reading(rows[-1][1], time.monotonic_ns())
+            return [idx + 1 for idx, _ in rows]
+
+        try:
+            return self.datastore.until_it_works(append)
+        except StoreUnavailable as error:
+            if sent[0]:
+                raise StoreUnavailable(f"{error}; it is not known whether it was stored") from error
+            raise
+
+    def _statement(
+        self, events: Sequence[StoredEvent], subject: str, within: tuple[int, int]
+    ) -> tuple[str, Sequence[Any]]:
+        origin = self._origin or self._read_origin()
+        pieces = [envelope_of(event, origin, subject).pieces() for event in events]
+        rows = [
+            (stream_hex(e.originator_id), e.originator_version, e.topic, e.state, *piece)
+            for e, piece in zip(events, pieces, strict=True)
+        ]
+        if len(rows) == 1:
+            return self._append_one, (*within, *rows[0])
+        return self._append_many, (*within, *map(list, zip(*rows, strict=True)))
+
+    def _found(self, events: Sequence[StoredEvent]) -> list[int] | None:
+        """The places at which exactly these events are stored, if all of them are (A9)."""
+        found: list[int] = []
+        for event in events:
+            rows = self._select(
+                "WHERE originator_id = ? AND originator_version = ?",
+                [stream_hex(event.originator_id), event.originator_version],
+            )
+            if [(row.topic, row.payload) for row in rows] != [(event.topic, event.state)]:
+                return None
+            found.append(rows[0].idx + 1)
+        return found
+
+    # --- reading ---
+
+    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+        statement = self._from_events + clause.replace("?", "%s")
+        return list(map(Row._make, self.datastore.call(statement, parameters)))
+
+    def max_notification_id(self) -> int | None:
+        """The id of the last event; ``None`` where there is none."""
+        ((last,),) = self.datastore.call(
+            self.datastore.sql("SELECT max(idx) + 1 FROM {schema}.stored_events")
+        )
+        return None if last is None else int(last)
+
+    def head(self) -> tuple[int, str]:
+        """The log's size and origin. Raises :class:`DamagedLog`."""
+        return _head(self.datastore.call(self._from_head))
+
+    def totals(self) -> tuple[int, str, int]:
+        """The log's size and origin, and how many events are stored, in one snapshot."""
+        rows = self.datastore.call(
+            self.datastore.sql(
+                "SELECT (SELECT count(*) FROM {schema}.stored_events), size, origin "
+                "FROM (SELECT) AS one LEFT JOIN {schema}.log_head ON id = 0"
+            )
+        )
+        events, size, origin = rows[0]
+        return size or 0, origin or "", events
+
+    def clock(self) -> int:
+        """The database's clock, in microseconds (A5); within a second after an answer, as ours carries it on.
+
+        That only saves asking: what depends on the time is judged again by the database when it is stored.
+        """
+        reading, now = self._reading, time.monotonic_ns()
+        if reading is None or now - reading.ours >= self._clock_nanoseconds:
+            ((theirs,),) = self.datastore.call(self._clock)
+            self._reading = reading = _Reading(theirs, now)
+        return reading.theirs + (now - reading.ours) // 1_000
+
+    # --- who stands for whom ---
+
+    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
+        """The reference of a conversation; ``new_reference`` is stored for one that has none."""
+        ((found,),) = self.datastore.call(
+            self.datastore.sql("SELECT {schema}.subject_of(%s, %s, %s)"),
+            (scope, conversation, new_reference),
+        )
+        return str(found)
+
+    def find_subject(self, scope: str, conversation: str) -> str | None:
+        """The reference of a conversation, if it has one."""
+        rows = self.datastore.call(
+            self.datastore.sql(
+                "SELECT reference FROM {schema}.subjects WHERE scope = %s AND conversation = %s"
+            ),
+            (scope, conversation),
+        )
+        return rows[0][0] if rows else None
+
+    def subjects(self) -> dict[str, Subject]:
+        """Every reference, and what it stands for."""
+        rows = self.datastore.call(
+            self.datastore.sql("SELECT reference, scope, conversation, state FROM {schema}.subjects")
+        )
+        return {reference: Subject(*named) for reference, *named in rows}
+
+    def _read_origin(self) -> str:
+        self._origin = self.head()[1]
+        return self._origin
+
+
+def _head(rows: Sequence[tuple[Any, ...]]) -> tuple[int, str]:
+    if len(rows) != 1:
+        raise DamagedLog("the log has no head")
+    return rows[0][0], rows[0][1]

@@ -1,0 +1,1 @@
+"""PostgreSQL: one database for many processes. Needs the extra ``compaction-ledger[postgres]``."""

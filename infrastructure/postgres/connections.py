@@ -1,0 +1,122 @@
+"""Connections that wait for no answer for ever, and a pool of them for each process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg_pool import ConnectionPool
+
+from compaction_ledger.infrastructure.postgres.address import Address
+
+ANSWER_SECONDS = 60.0
+"""How long an answer is waited for before the connection counts as lost; longer than any lock is waited for."""
+
+CONNECT_SECONDS = 10
+_KEEPALIVE: dict[str, int] = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# The pid of the server process is what the server says at the start, unless a pooler stands between.
+_IS_DIRECT = "SELECT pg_backend_pid()"
+
+
+class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection on which no answer is waited for longer than ``answer_seconds`` (``None``: for ever)."""
+
+    answer_seconds: float | None = ANSWER_SECONDS
+
+    def wait(
+        self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None
+    ) -> RV:
+        """As the base class, with an end."""
+        return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
+
+
+Pool = ConnectionPool[LedgerConnection]
+
+
+def connect(address: Address) -> LedgerConnection:
+    """One connection outside of any pool."""
+    return LedgerConnection.connect(address.conninfo, **_arguments(address))
+
+
+def make_pool(address: Address, size: int, patience: float) -> Pool:
+    """A pool that opens its connections when they are asked for."""
+    pool: Pool = ConnectionPool(
+        address.conninfo,
+        connection_class=LedgerConnection,
+        kwargs=_arguments(address),
+        min_size=1,
+        max_size=size,
+        open=False,
+        configure=_configure,
+        timeout=patience,
+        max_idle=600,
+        num_workers=1,
+        name="compaction-ledger",
+    )
+    pool.open(wait=False)
+    return pool
+
+
+class PoolOfProcess:
+    """The pool of the present process: a process that was forked off makes its own.
+
+    A connection cannot be shared by two processes, and closing the parent's would end it there too: so those
+    are kept, unused, and libpq closes none that another process opened.
+    """
+
+    def __init__(self, make: Callable[[], Pool]) -> None:
+        self._make = make
+        self._pool: Pool | None = None
+        self._process = os.getpid()
+        self._inherited: list[Pool] = []
+        self._closed = False
+
+    def get(self) -> Pool:
+        """The pool; made when it is first asked for."""
+        if self._pool is not None and self._process == os.getpid():
+            return self._pool
+        if self._pool is not None:
+            self._inherited.append(self._pool)
+        self._process = os.getpid()
+        self._pool = self._make()
+        if self._closed:
+            self._pool.close()
+        return self._pool
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        self._closed = True
+        if self._pool is not None and self._process == os.getpid():
+            self._pool.close()
+
+
+def _arguments(address: Address) -> dict[str, Any]:
+    """What is asked of libpq, where the URL does not say otherwise."""
+    wanted: dict[str, Any] = {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "compaction-ledger",
+        "client_encoding": "utf8",
+        **_KEEPALIVE,
+    }
+    given = psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    return {"autocommit": True} | {k: v for k, v in wanted.items() if k not in given}
+
+
+def _configure(connection: LedgerConnection) -> None:
+    """Prepare statements on the server only where it is the server that we talk to.
+
+    Behind a pooler in transaction mode the next statement may meet another server process.
+    """
+    connection.prepare_threshold = None
+    row = connection.execute(_IS_DIRECT).fetchone()
+    if row == (connection.info.backend_pid,):
+        connection.prepare_threshold = 2

@@ -1,0 +1,273 @@
+"""The database of one ledger: calls of one statement, and transactions that are tried again when that is safe.
+
+What PostgreSQL says becomes an error of our tree. A statement or transaction of which it is certain that nothing was
+stored (a deadlock, a server that starts or stops) is tried again for a while; a commit whose answer was lost is looked
+up (A9).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import psycopg
+from eventsourcing.postgres import PostgresDatastore
+
+from compaction_ledger.domain.errors import StoreUnavailable
+from compaction_ledger.infrastructure.postgres.address import Address
+from compaction_ledger.infrastructure.postgres.connections import (
+    ANSWER_SECONDS,
+    LedgerConnection,
+    PoolOfProcess,
+    make_pool,
+)
+from compaction_ledger.infrastructure.postgres.errors import (
+    is_lost,
+    is_passing,
+    is_unprepared,
+    translated,
+)
+
+T = TypeVar("T")
+Values = tuple[Any, ...]
+Cursor = psycopg.Cursor[Values]
+
+POOL_SIZE = 10
+PATIENCE = 15.0
+"""For how many seconds a thing is tried again, by default."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+_SETTLING_LOOKS = 90
+
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# One message each: the transaction's limits, and its number, by which its fate can be told later.
+_BEGIN_WRITING = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'; "
+    "SET LOCAL idle_in_transaction_session_timeout = '60s'; "
+)
+_BEGIN_DURABLE = f"{_BEGIN_WRITING}SELECT pg_current_xact_id()::text"
+_BEGIN_FAST = f"{_BEGIN_WRITING}SET LOCAL synchronous_commit = off"
+_END_SESSION = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE backend_xid = %s::xid8::xid AND usename = current_user AND state LIKE 'idle in%%'"
+)
+
+
+class Lost(Exception):
+    """The connection went while an answer was waited for: it is not known what was done (A9)."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Again(Exception):
+    """Nothing was stored, and it may work the next time."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Database(PostgresDatastore):
+    """One open database. Every use of it is a :meth:`call` or a :meth:`run`."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        read_only: bool = False,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.address = address
+        self.read_only = read_only
+        self.patience = patience
+        self._pools = PoolOfProcess(lambda: make_pool(address, pool_size, patience))
+        # What the base class and the recorders on it look at:
+        self.schema = address.schema
+        self.originator_id_type = "text"
+        self.single_row_tracking = True
+        self.enable_db_functions = False
+        self.lock_timeout = 30
+        self.db_type_names = set[str]()
+        self.psycopg_type_adapters = {}
+        self.psycopg_python_types = {}
+
+    def sql(self, statement: str) -> str:
+        """A statement with the names of this ledger's schemas in place of ``{schema}`` and ``{read_models}``."""
+        return in_schema(statement, self.address)
+
+    # --- one statement ---
+
+    def call(self, statement: str, parameters: Sequence[Any] = ()) -> list[Values]:
+        """Run one statement by itself and return its rows; where the answer is lost, it is asked again.
+
+        For what may be done twice without harm. Raises kinds of :class:`StoreError`.
+        """
+        return self.until_it_works(lambda: self._call(statement, parameters))
+
+    def call_once(self, statement: str, parameters: Sequence[Any] = ()) -> list[Values]:
+        """As :meth:`call`, once: raises :class:`Lost` where it is not known whether it was carried out."""
+        try:
+            return self._call(statement, parameters)
+        except _Again as again:
+            raise again.error from again.__cause__
+
+    def _call(self, statement: str, parameters: Sequence[Any]) -> list[Values]:
+        with self._connection() as connection:
+            cursor = connection.cursor(binary=True)
+            cursor.execute(statement, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+
+    # --- several statements ---
+
+    def run(
+        self,
+        work: Callable[[Cursor], T],
+        *,
+        commit: bool,
+        durable: bool = True,
+        answer_seconds: float | None = ANSWER_SECONDS,
+    ) -> T:
+        """Run ``work`` in a transaction and return what it returns; again from its beginning where that is safe.
+
+        Without ``commit`` it reads one snapshot and can change nothing. One that is not ``durable`` may be
+        lost as a whole when the server dies, never in part, and may be done twice when an answer is lost: for
+        what can be made again from the log. ``answer_seconds`` (``None``: no end) is for statements that take
+        long. Raises kinds of :class:`StoreError`.
+        """
+        return self.until_it_works(
+            lambda: self._run(work, commit=commit, durable=durable, seconds=answer_seconds)
+        )
+
+    def _run(
+        self, work: Callable[[Cursor], T], *, commit: bool, durable: bool, seconds: float | None
+    ) -> T:
+        committing: str | None = None
+        results: list[T] = []
+        try:
+            with self._connection(seconds) as connection:
+                number = _begin(connection, commit=commit, durable=durable)
+                results.append(_within(connection, work))
+                committing = number
+                _end(connection, commit=commit)
+        except Lost as lost:
+            if committing is None or not self._was_committed(committing):
+                raise _Again(lost.error) from lost
+        return results[0]
+
+    def _was_committed(self, number: str) -> bool:
+        """What became of a transaction whose commit was not answered (A9). Waits until that is settled."""
+        pause = FIRST_PAUSE
+        for _ in range(_SETTLING_LOOKS):
+            ((status,),) = self.call("SELECT pg_xact_status(%s::xid8)", (number,))
+            if status != "in progress":
+                return bool(status == "committed")
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            if pause == LONGEST_PAUSE:  # it waits for a client that is gone: for us
+                self.call(_END_SESSION, (number,))
+        raise StoreUnavailable(f"{self.address.name}: a commit is not settled; it may come to be stored")
+
+    # --- inside ---
+
+    def until_it_works(self, action: Callable[[], T]) -> T:
+        """Do ``action`` until it neither loses its connection nor meets what passes, for as long as patience lasts."""
+        deadline, pause = time.monotonic() + self.patience, FIRST_PAUSE
+        while True:
+            try:
+                return action()
+            except (_Again, Lost) as again:
+                if time.monotonic() >= deadline:
+                    raise again.error from again.__cause__
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that not all come back at once
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    @contextmanager
+    def _connection(self, seconds: float | None = ANSWER_SECONDS) -> Generator[LedgerConnection]:
+        pool = self._pools.get()
+        try:
+            connection = pool.getconn()
+        except psycopg.Error as error:  # none in time, or closed
+            raise translated(error, self.address.name) from error
+        connection.answer_seconds = seconds
+        try:
+            yield connection
+        except psycopg.Error as error:
+            said = translated(error, self.address.name)
+            if is_lost(error) or connection.closed:
+                connection.close()
+                pool.drain()  # those that nobody uses have most likely gone the same way
+                raise Lost(said) from error
+            if is_unprepared(error):
+                connection.prepare_threshold = None
+            if is_passing(error):
+                raise _Again(said) from error
+            raise said from error
+        finally:
+            pool.putconn(connection)
+
+    # --- what the base class would do otherwise ---
+
+    def register_type_adapters(self) -> None:
+        """We have no types of our own."""
+
+    @property
+    def pool(self) -> Any:
+        """The pool of this process."""
+        return self._pools.get()
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        self._pools.close()
+
+    def __del__(self) -> None:
+        """Nothing: who opened a ledger closes it."""
+
+
+def in_schema(statement: str, address: Address) -> str:
+    """``statement`` with the names of the schemas of the ledger at ``address`` in it."""
+    return statement.replace("{schema}", f'"{address.schema}"').replace(
+        "{read_models}", f'"{address.read_models_schema}"'
+    )
+
+
+def script(folder: str, name: str) -> str:
+    """The text of an SQL file of this package."""
+    place = files("compaction_ledger.infrastructure.postgres").joinpath(folder).joinpath(name)
+    return place.read_text(encoding="utf-8")
+
+
+def _begin(connection: LedgerConnection, *, commit: bool, durable: bool) -> str | None:
+    """Begin a transaction; its number, where its fate will have to be known."""
+    if not commit:
+        connection.execute(_BEGIN_READING, prepare=False)
+        return None
+    cursor = connection.execute(_BEGIN_DURABLE if durable else _BEGIN_FAST, prepare=False)
+    if not durable:
+        return None
+    while cursor.nextset():
+        pass
+    row = cursor.fetchone()
+    return str(row[0]) if row else None
+
+
+def _within(connection: LedgerConnection, work: Callable[[Cursor], T]) -> T:
+    try:
+        return work(connection.cursor(binary=True))
+    except BaseException:
+        if not connection.closed:
+            with suppress(psycopg.Error):  # then the connection is not used again
+                connection.execute("ROLLBACK", prepare=False)
+        raise
+
+
+def _end(connection: LedgerConnection, *, commit: bool) -> None:
+    status = connection.execute("COMMIT" if commit else "ROLLBACK", prepare=False).statusmessage
+    if commit and status != "COMMIT":  # a statement failed and somebody kept silent about it
+        raise psycopg.errors.InFailedSqlTransaction(f"the transaction ended with {status}")
