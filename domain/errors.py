@@ -32,6 +32,7 @@
      │    ├── DiskFull
      │    ├── StoreUnavailable
      │    ├── ConcurrentAppend                 A8, before it is decided again
+     │    │    └── TimeHasPassed               A5, likewise
      │    └── RebuildOvertaken                 P4
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
@@ -271,6 +272,15 @@ class ConcurrentAppend(StoreError):
     """Another process appended to this stream first (A8). The use case decides again."""
 
     code = "concurrent_append"
+
+
+class TimeHasPassed(ConcurrentAppend):
+    """The store's clock, read after its lock, is outside the time that the decision holds for (A5).
+
+    Nothing was stored. The use case decides again, by the time that it is now.
+    """
+
+    code = "time_has_passed"
 
 
 class RebuildOvertaken(StoreError):

@@ -110,8 +110,19 @@ class Log(Protocol):
         """The state of a range, from its facts. Raises :class:`DamagedLog`."""
         ...
 
-    def append(self, key: RangeKey, state: RangeState, facts: Sequence[RangeFact]) -> Sequence[int]:
-        """Append ``facts`` behind ``state`` and return their indices. Raises :class:`ConcurrentAppend`."""
+    def append(
+        self,
+        key: RangeKey,
+        state: RangeState,
+        facts: Sequence[RangeFact],
+        within: tuple[int, int] | None = None,
+    ) -> Sequence[int]:
+        """Append ``facts`` behind ``state`` and return their indices. Raises :class:`ConcurrentAppend`.
+
+        ``within`` is from when until when (exclusive) the decision holds. The store's clock is read once,
+        after its lock; that reading is what is sealed, and if it lies outside, nothing is stored and
+        :class:`TimeHasPassed` raised (A5).
+        """
         ...
 
     def deliver(self, delivery: RequestDelivered) -> int:

@@ -6,7 +6,7 @@ are judged in ``decide`` alone: ``evolve`` accepts whatever once was legal (A10)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -59,6 +59,7 @@ MAX_ATTEMPTS = 2
 MAX_WORDS = 8
 LONGEST_WAIT = 7_200_000_000  # two hours, in microseconds
 MAX_WORD_CHARACTERS = 64
+ALWAYS = (-(2**63), 2**63)  # no clock of a store goes beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,20 @@ def evolve(state: RangeState, fact: RangeFact) -> RangeState:
 def fold(facts: Iterable[RangeFact], state: RangeState = EMPTY) -> RangeState:
     """The state after all ``facts``."""
     return reduce(evolve, facts, state)
+
+
+def steady(state: RangeState, now: int) -> tuple[int, int]:
+    """From when until when (exclusive) every decision on ``state`` falls out as it does at ``now`` (A5).
+
+    Between two moments that ``decide`` compares the time with: ends of leases, beginnings and ends of waits.
+    """
+    not_before, not_after = ALWAYS
+    for moment in _moments(state):
+        if moment <= now:
+            not_before = max(not_before, moment)
+        else:
+            not_after = min(not_after, moment)
+    return not_before, not_after
 
 
 # --- decide -----------------------------------------------------------------------------------------
@@ -371,6 +386,15 @@ def _waiting(state: RangeState, identity: str, now: int) -> Refused | None:
     """D3: the second attempt waits. No clock that was set back makes it wait longer than any wait."""
     retry_at = state.retry_at.get(identity, 0)
     return BackingOff(identity, retry_at) if now < retry_at <= now + LONGEST_WAIT else None
+
+
+def _moments(state: RangeState) -> Iterator[int]:
+    """Every time at which a decision changes: whatever a lease or a wait (D3) is compared with."""
+    for claim in state.open.values():
+        yield claim.expires_at
+    for retry_at in state.retry_at.values():
+        yield retry_at - LONGEST_WAIT
+        yield retry_at
 
 
 def _not_open(state: RangeState, claim_id: str) -> NotTheHolder:

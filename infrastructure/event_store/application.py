@@ -112,14 +112,23 @@ class LedgerLog(Application[UUID]):
             return EMPTY
         return aggregate.state
 
-    def append(self, key: RangeKey, state: RangeState, facts: Sequence[RangeFact]) -> Sequence[int]:
-        """Append ``facts`` behind ``state``; :class:`ConcurrentAppend` where another came first (A8)."""
+    def append(
+        self,
+        key: RangeKey,
+        state: RangeState,
+        facts: Sequence[RangeFact],
+        within: tuple[int, int] | None = None,
+    ) -> Sequence[int]:
+        """Append ``facts`` behind ``state``; :class:`ConcurrentAppend` where another came first (A8).
+
+        :class:`TimeHasPassed` where the clock, read after the store's lock, is not ``within`` (A5).
+        """
         subject = self._subject(key.scope, key.conversation)
         stream = range_stream(subject, key)
         events = [
             StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)
         ]
-        return self._save(events, subject)
+        return self._save(events, subject, within)
 
     def deliver(self, delivery: RequestDelivered) -> int:
         """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
@@ -184,9 +193,11 @@ class LedgerLog(Application[UUID]):
             raise DamagedLog("an event is missing here", index=missing)
         return rows
 
-    def _save(self, events: Sequence[StreamEvent], subject: str) -> list[int]:
+    def _save(
+        self, events: Sequence[StreamEvent], subject: str, within: tuple[int, int] | None = None
+    ) -> list[int]:
         try:
-            recordings = self.events.put(cast(Any, events), subject=subject)
+            recordings = self.events.put(cast(Any, events), subject=subject, within=within)
         except IntegrityError as error:
             raise ConcurrentAppend("another process appended to this stream first") from error
         return [recording.notification.id - 1 for recording in recordings]

@@ -10,7 +10,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.popo import POPOApplicationRecorder
 
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import seal, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import check_time, seal, stream_hex
 
 
 class SealedMemoryRecorder(POPOApplicationRecorder):
@@ -28,6 +28,7 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
         recorded, subject = self.clock(), kwargs.get("subject", "")
+        check_time(recorded, kwargs.get("within"))
         leaves: list[tuple[bytes, bytes]] = []
         last: dict[str, str] = {}
         for event in stored_events:

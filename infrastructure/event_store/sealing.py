@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from eventsourcing.persistence import StoredEvent
 
-from compaction_ledger.domain.errors import DamagedLog, InvalidInput
+from compaction_ledger.domain.errors import DamagedLog, InvalidInput, TimeHasPassed
 from compaction_ledger.infrastructure.event_store.envelope import (
     LEAF_PREFIX,
     Envelope,
@@ -61,6 +61,12 @@ def envelope_of(
         previous=previous,
         recorded=recorded,
     )
+
+
+def check_time(recorded: int, within: tuple[int, int] | None) -> None:
+    """Raise :class:`TimeHasPassed` if what is about to be sealed was decided for another time (A5)."""
+    if within is not None and not within[0] <= recorded < within[1]:
+        raise TimeHasPassed(f"it is {recorded} µs since the epoch, outside of {within}")
 
 
 def sealed_time(

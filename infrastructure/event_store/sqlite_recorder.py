@@ -12,7 +12,12 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import seal, sealed_time, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import (
+    check_time,
+    seal,
+    sealed_time,
+    stream_hex,
+)
 from compaction_ledger.infrastructure.sqlite.database import Database
 
 _ROWS = "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf FROM stored_events "
@@ -37,25 +42,31 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
     ) -> Sequence[int] | None:
         """Store and seal ``stored_events`` in one transaction; ``subject`` is the conversation's reference.
 
-        Raises ``IntegrityError`` where a version of a stream is taken (A8). When the commit's outcome is not
-        known, reads back whether it happened (A9).
+        Raises ``IntegrityError`` where a version of a stream is taken (A8), and :class:`TimeHasPassed` where
+        the clock, read under the lock, is not ``within`` (A5). When the commit's outcome is not known, reads
+        back whether it happened (A9).
         """
         if not stored_events:
             return []
         sealed: list[tuple[int, StoredEvent, bytes]] = []
         try:
             with self.datastore.transaction(commit=True) as cursor:
-                sealed = self._seal(cursor, stored_events, kwargs.get("subject", ""))
+                sealed = self._seal(cursor, stored_events, **kwargs)
         except StoreError:
             if not sealed or not self._is_stored(sealed):
                 raise
         return [index + 1 for index, _, _ in sealed]
 
     def _seal(
-        self, cursor: sqlite3.Cursor, events: Sequence[StoredEvent], subject: str
+        self,
+        cursor: sqlite3.Cursor,
+        events: Sequence[StoredEvent],
+        subject: str = "",
+        within: tuple[int, int] | None = None,
     ) -> list[tuple[int, StoredEvent, bytes]]:
+        recorded = self.clock()  # under the lock
+        check_time(recorded, within)
         size, origin = _head(cursor)
-        recorded = self.clock()
         previous: dict[str, str] = {}
         sealed: list[tuple[int, StoredEvent, bytes]] = []
         for index, event in enumerate(events, start=size):

@@ -7,15 +7,18 @@ import json
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
 import rfc8785
-from backends import START, Backend, SQLiteBackend
+from backends import SECOND, START, Backend, SQLiteBackend
 from eventsourcing.persistence import StoredEvent
 from facts import delivery
 from histories import CONVERSATION, LEASE, SCOPE, Worker, bring_in, key_of, made_up_job
@@ -27,18 +30,22 @@ from compaction_ledger.domain.errors import (
     ConcurrentAppend,
     DamagedLog,
     DifferentResult,
+    LeaseExpired,
     LedgerReadOnly,
     MalformedEvent,
+    TimeHasPassed,
     UnknownEvent,
 )
 from compaction_ledger.domain.log import RangeKey, Recorded
-from compaction_ledger.domain.range_stream import EMPTY, fold
+from compaction_ledger.domain.ports import Log
+from compaction_ledger.domain.range_stream import EMPTY, RangeState, fold
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.codec import encode
 from compaction_ledger.infrastructure.event_store.envelope import parse
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.event_store.streams import range_stream
 from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.usecases.range_session import RangeSession
 
 JOB = made_up_job()
 KEY = key_of(JOB)
@@ -202,6 +209,127 @@ def test_threads_claim_at_once_and_exactly_one_wins_each_range(backend: Backend)
     log = sessions[0].context.log
     assert log.size() == len(jobs)
     assert list(log.verify()) == []
+
+
+# --- a decision holds for a time (A5) -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("within", [(START + 1, START + 9), (START - 9, START), (START, START)])
+def test_an_append_outside_its_time_stores_nothing(parts: Parts, within: tuple[int, int]) -> None:
+    log = parts.context.log
+    with pytest.raises(TimeHasPassed):
+        log.append(KEY, EMPTY, [claimed()], within)
+    assert log.size() == 0
+    assert log.load(KEY) == EMPTY
+    assert list(log.verify()) == []
+    assert log.append(KEY, EMPTY, [claimed()], (START, START + 1)) == [0]
+
+
+class Waiting:
+    """A log that is waited for: something happens between each decision and its append."""
+
+    def __init__(self, log: Log, meanwhile: Callable[[], None]) -> None:
+        self._log = log
+        self._meanwhile = meanwhile
+        self.loaded = 0
+
+    def load(self, key: RangeKey) -> RangeState:
+        self.loaded += 1
+        return self._log.load(key)
+
+    def append(self, *arguments: Any) -> Sequence[int]:
+        self._meanwhile()
+        return self._log.append(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+def waiting(worker: Worker, meanwhile: Callable[[], None]) -> Waiting:
+    """Let something happen before each append of ``worker``, which has seen the range already."""
+    log = Waiting(worker.parts.context.log, meanwhile)
+    worker.session = RangeSession(cast(Log, log), key_of(JOB))
+    assert worker.session.state.version > 0
+    return log
+
+
+def once(happens: Callable[[], None]) -> Callable[[], None]:
+    """What happens the first time, and no more."""
+    left = [happens]
+    return lambda: left.pop()() if left else None
+
+
+def kinds(log: Log) -> list[str]:
+    return [
+        getattr(entry.fact, "reason", None)
+        or getattr(entry.fact, "failure", None)
+        or type(entry.fact).__name__
+        for entry in log.read(0, 100)
+    ]
+
+
+BEGUN = ["RangeClaimed", "AttemptStarted"]
+
+
+@pytest.mark.parametrize(
+    ("act", "begun", "recorded"),
+    [
+        (Worker.start, False, ["expired"]),
+        (Worker.release, False, ["expired"]),
+        (Worker.finish, True, ["lease_expired", "expired"]),
+    ],
+)
+def test_a_lease_that_ends_before_the_append_is_recorded_rather_than_the_act(
+    backend: Backend, act: Callable[[Worker], object], begun: bool, recorded: list[str]
+) -> None:
+    worker = Worker(backend.open(), JOB)
+    worker.claim()
+    if begun:
+        worker.start()
+    log = waiting(worker, once(lambda: backend.clock.advance(LEASE / SECOND)))
+    with pytest.raises(LeaseExpired):
+        act(worker)
+    assert kinds(worker.parts.context.log) == [*BEGUN[: 1 + begun], *recorded]
+    assert log.loaded == 1  # the range is as it was, only the time is another
+    assert list(worker.parts.context.log.verify()) == []
+
+
+def test_a_lease_holds_until_its_last_instant_at_the_append(backend: Backend) -> None:
+    worker = Worker(backend.open(), JOB)
+    worker.claim()
+    worker.start()
+    waiting(worker, once(lambda: backend.clock.advance((LEASE - 1) / SECOND)))
+    worker.finish()
+    assert kinds(worker.parts.context.log) == [*BEGUN, "RangeCompleted"]
+
+
+def test_nobody_takes_over_by_a_clock_that_went_back_before_the_append(backend: Backend) -> None:
+    Worker(backend.open(), JOB, "first").claim()
+    taker = Worker(backend.open(), JOB, "taker")
+    backend.clock.advance(LEASE / SECOND)
+    waiting(taker, once(lambda: backend.clock.advance(-1)))
+    with pytest.raises(AlreadyClaimed):
+        taker.claim()
+    assert kinds(taker.parts.context.log) == ["RangeClaimed"]
+
+
+def test_the_clock_is_read_after_the_lock(sqlite_store: SQLiteBackend) -> None:
+    worker = Worker(sqlite_store.open(), JOB)
+    worker.claim()
+    worker.start()
+    decided = Event()
+    waiting(worker, decided.set)
+    with ThreadPoolExecutor(1) as pool:
+        with sqlite_store.database().transaction(commit=True):  # somebody writes for a long time
+            finished = pool.submit(worker.finish)
+            assert decided.wait(60)
+            time.sleep(0.1)  # it stands at the lock
+            sqlite_store.clock.advance(LEASE / SECOND)
+        with pytest.raises(LeaseExpired):
+            finished.result(60)
+    log = worker.parts.context.log
+    assert kinds(log) == [*BEGUN, "lease_expired", "expired"]
+    assert {entry.recorded_at for entry in log.read(2, 2)} == {START + LEASE}
 
 
 # --- the envelope (L3, L4) ----------------------------------------------------------------------

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compaction_ledger.domain.commands import Command
-from compaction_ledger.domain.errors import ConcurrentAppend, LedgerBusy
+from compaction_ledger.domain.errors import ConcurrentAppend, LedgerBusy, TimeHasPassed
 from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.ports import Log
-from compaction_ledger.domain.range_stream import RangeState, decide, fold
+from compaction_ledger.domain.range_stream import RangeState, decide, fold, steady
 
 MAX_TRIES = 100
 
@@ -52,12 +52,14 @@ class RangeSession:
         """
         fresh = self._state is None
         for _ in range(MAX_TRIES):
-            state = self.state
-            decision = decide(state, make(self._log.now()))
+            state, now = self.state, self._log.now()
+            decision = decide(state, make(now))
             indices: Sequence[int] = ()
             if decision.facts:
                 try:
-                    indices = self._log.append(self._key, state, decision.facts)
+                    indices = self._log.append(self._key, state, decision.facts, steady(state, now))
+                except TimeHasPassed:
+                    continue  # the state is as it was; what is due now is another question (A5)
                 except ConcurrentAppend:
                     self._state, fresh = None, True
                     continue
