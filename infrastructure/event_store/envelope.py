@@ -41,16 +41,19 @@ class Envelope:
         return f"{before}{self.previous}{BETWEEN}{self.recorded}{after}".encode("ascii")
 
     def pieces(self) -> tuple[str, str]:
-        """What stands before ``previous`` and what stands behind ``recorded``; :data:`BETWEEN` stands between.
+        """What stands before ``previous`` and what behind ``recorded``; :data:`BETWEEN` parts the two.
 
-        Those two are known for certain only where the event is stored, once its turn has come.
+        Both are known for certain only where the event is stored, once its turn has come.
         """
-        return (
+        before = (
             f'{{"event":"{self.event}","format":{ENVELOPE_FORMAT},"key":"{self.key}",'
-            f'"origin":"{self.origin}","payload":"{self.payload}","previous":"',
-            f',"schema":{self.schema},"stream":"{self.stream}",'
-            f'"subject":"{self.subject}","version":{self.version}}}',
+            f'"origin":"{self.origin}","payload":"{self.payload}","previous":"'
         )
+        after = (
+            f',"schema":{self.schema},"stream":"{self.stream}",'
+            f'"subject":"{self.subject}","version":{self.version}}}'
+        )
+        return before, after
 
 
 Fields = tuple[str, str, str, str, str, str, str, str, str, str]

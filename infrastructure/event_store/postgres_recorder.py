@@ -1,7 +1,8 @@
-"""The sealed recorder on PostgreSQL: one statement for each append, ordered by the lock of the head row (L1, L2).
+"""The sealed recorder on PostgreSQL: one statement an append, in the order of the head row (L1, L2).
 
-Neither the library's table lock nor a sequence decides the order: the head row does. The statement is a function of
-the database (see ``migrations``), which gives the index out, reads the clock, and completes the seal.
+Neither the library's table lock nor a sequence decides the order: the lock of the head row does. The
+statement is a function of the database (see ``migrations``), which gives the index out, reads the clock,
+and completes the seal.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ from compaction_ledger.domain.errors import (
     TimeHasPassed,
 )
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealed_rows import COLUMNS, SealedRows
+from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
 from compaction_ledger.infrastructure.event_store.sealing import envelope_of, stream_hex
 from compaction_ledger.infrastructure.postgres.database import Database, Lost
 
-ALWAYS = (0, (1 << 63) - 1)
+FROM_EVENTS = (
+    "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
+    "FROM {schema}.stored_events "
+)
+LATEST = (1 << 63) - 1
+ALWAYS = (0, LATEST)
 CLOCK_SECONDS = 1.0
 """For how long a reading of the database's clock is carried on by our own monotonic one."""
 
@@ -57,12 +63,12 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         self._origin = ""
         sql = datastore.sql
         self._append_one = sql(
-            "SELECT idx, recorded FROM {schema}.append_event(%b, %b, %t, %b, %t, %b, %t, %t)"
+            "SELECT idx, recorded FROM {schema}.append_event(%t, %t, %t, %t, %t, %b, %t, %t)"
         )
         self._append_many = sql(
-            "SELECT idx, recorded FROM {schema}.append_events(%b, %b, %b, %b, %b, %b, %b, %b)"
+            "SELECT idx, recorded FROM {schema}.append_events(%t, %t, %t, %t, %t, %b, %t, %t)"
         )
-        self._from_events = sql(f"SELECT {COLUMNS} FROM {{schema}}.stored_events ")
+        self._from_events = sql(FROM_EVENTS)
         self._from_head = sql("SELECT size, origin FROM {schema}.log_head WHERE id = 0")
         self._clock = sql("SELECT {schema}.store_clock()")
 
@@ -73,10 +79,10 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
     ) -> Sequence[int] | None:
         """Store and seal ``stored_events`` in one statement; ``subject`` is the conversation's reference.
 
-        Raises ``IntegrityError`` where a version of a stream is taken (A8), and :class:`TimeHasPassed` where the
-        database's clock is not ``within`` the given times. Where the answer is lost, the same is sent again:
-        whichever comes first is stored, and the other is refused by the unique key, so that in the end it is
-        known whether our events are there (A9).
+        Raises ``IntegrityError`` where a version of a stream is taken (A8), and :class:`TimeHasPassed` where
+        the database's clock is not ``within`` the given times. Where the answer is lost, the same is sent
+        again: whichever comes first is stored, and the other is refused by the unique key, so that in the
+        end it is known whether our events are there (A9).
         """
         if not stored_events:
             return []
@@ -109,16 +115,18 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
 
     def _statement(
         self, events: Sequence[StoredEvent], subject: str, within: tuple[int, int]
-    ) -> tuple[str, Sequence[Any]]:
+    ) -> tuple[bytes, Sequence[Any]]:
         origin = self._origin or self._read_origin()
         pieces = [envelope_of(event, origin, subject).pieces() for event in events]
+        # Numbers go as text: by size they would be of several types, each with a statement of its own.
+        times = (str(within[0]), str(min(within[1], LATEST)))
         rows = [
-            (stream_hex(e.originator_id), e.originator_version, e.topic, e.state, *piece)
+            (stream_hex(e.originator_id), str(e.originator_version), e.topic, e.state, *piece)
             for e, piece in zip(events, pieces, strict=True)
         ]
         if len(rows) == 1:
-            return self._append_one, (*within, *rows[0])
-        return self._append_many, (*within, *map(list, zip(*rows, strict=True)))
+            return self._append_one, (*times, *rows[0])
+        return self._append_many, (*times, *map(list, zip(*rows, strict=True)))
 
     def _found(self, events: Sequence[StoredEvent]) -> list[int] | None:
         """The places at which exactly these events are stored, if all of them are (A9)."""
@@ -136,7 +144,7 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
     # --- reading ---
 
     def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
-        statement = self._from_events + clause.replace("?", "%s")
+        statement = self._from_events + clause.replace("?", "%s").encode()
         return list(map(Row._make, self.datastore.call(statement, parameters)))
 
     def max_notification_id(self) -> int | None:
@@ -195,7 +203,9 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         rows = self.datastore.call(
-            self.datastore.sql("SELECT reference, scope, conversation, state FROM {schema}.subjects")
+            self.datastore.sql(
+                "SELECT reference, scope, conversation, state FROM {schema}.subjects"
+            )
         )
         return {reference: Subject(*named) for reference, *named in rows}
 

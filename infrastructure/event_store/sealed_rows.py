@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 from uuid import UUID
 
 from eventsourcing.persistence import Notification, StoredEvent
@@ -11,20 +11,15 @@ from eventsourcing.persistence import Notification, StoredEvent
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealing import sealed_time, stream_hex
 
-COLUMNS = "idx, originator_id, originator_version, topic, state, envelope, leaf"
 _CHUNK = 500
-
-
-class Select(Protocol):
-    """Reads rows of the table of events: ``clause`` is what follows its name, with ``?`` for each parameter."""
-
-    def __call__(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]: ...
 
 
 class SealedRows:
     """The questions that ``eventsourcing`` and the ledger ask of a table of sealed events."""
 
-    _select: Select
+    @abstractmethod
+    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+        """Rows of the table of events; ``clause`` follows its name, with ``?`` for each parameter."""
 
     def select_events(
         self,
@@ -57,7 +52,7 @@ class SealedRows:
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Events in the order of the index, each checked against its seal. Their ids are the index plus one."""
+        """Events in the order of the index, each checked against its seal; ids are the index plus one."""
         first = 0 if start is None else start - 1 if inclusive_of_start else start
         rows = self.rows(first, limit, stop, topics)
         return [

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from uuid import UUID
 
-from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
+from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import (
-    check_time,
-    seal,
-    sealed_time,
-    stream_hex,
-)
+from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
+from compaction_ledger.infrastructure.event_store.sealing import check_time, seal, stream_hex
 from compaction_ledger.infrastructure.sqlite.database import Database
 
-_ROWS = "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf FROM stored_events "
+_FROM_EVENTS = (
+    "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
+    "FROM stored_events "
+)
 
 
-class SealedSQLiteRecorder(SQLiteApplicationRecorder):
+class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
     """Stores events with their leaves. Notification ids are the index plus one.
 
     The tables are made when the file is opened; :meth:`create_table` does nothing.
@@ -108,76 +106,11 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             return False
         return True
 
-    def select_events(
-        self,
-        originator_id: UUID | str,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> Sequence[StoredEvent]:
-        """The events of a stream, each checked against its seal. Raises :class:`DamagedLog`."""
-        where, params = ["originator_id = ?"], [stream_hex(originator_id)]
-        if gt is not None:
-            where.append(f"originator_version > {gt:d}")
-        if lte is not None:
-            where.append(f"originator_version <= {lte:d}")
-        statement = (
-            f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY originator_version {'DESC' if desc else 'ASC'}"
-            + ("" if limit is None else f" LIMIT {limit:d}")
-        )
-        with self.datastore.transaction(commit=False) as cursor:
-            rows = cursor.execute(statement, params).fetchall()
-        return [checked_event(row) for row in map(Row._make, rows)]
+    # --- reading ---
 
-    def select_notifications(
-        self,
-        start: int | None,
-        limit: int,
-        stop: int | None = None,
-        topics: Sequence[str] = (),
-        *,
-        inclusive_of_start: bool = True,
-    ) -> Sequence[Notification]:
-        """As the base class, in the order of the index, each event checked against its seal."""
-        first = 0 if start is None else start - 1 if inclusive_of_start else start
-        rows = self.rows(first, limit, stop, topics)
-        events = map(checked_event, rows)
-        return [
-            Notification(e.originator_id, e.originator_version, e.topic, e.state, id=row.idx + 1)
-            for row, e in zip(rows, events, strict=True)
-        ]
-
-    def rows(
-        self, start: int, limit: int, stop: int | None = None, topics: Sequence[str] = ()
-    ) -> list[Row]:
-        """At most ``limit`` rows from index ``start``, below ``stop``, in order, unchecked."""
-        where = [f"idx >= {start:d}"]
-        if stop is not None:
-            where.append(f"idx < {stop:d}")
-        if topics:
-            where.append(f"topic IN ({','.join('?' * len(topics))})")
+    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(
-                f"{_ROWS}WHERE {' AND '.join(where)} ORDER BY idx LIMIT {limit:d}", list(topics)
-            )
-            return list(map(Row._make, cursor.fetchall()))
-
-    def rows_at(self, indices: Sequence[int]) -> list[Row]:
-        """The rows at these indices, unchecked, in any order; those that are missing are left out."""
-        rows: list[Row] = []
-        with self.datastore.transaction(commit=False) as cursor:
-            for chunk in _chunks(indices, 500):
-                cursor.execute(f"{_ROWS}WHERE idx IN ({','.join('?' * len(chunk))})", chunk)
-                rows += map(Row._make, cursor.fetchall())
-        return rows
-
-    def rows_of(self, stream: str) -> list[Row]:
-        """All rows of one stream, in its order, unchecked."""
-        with self.datastore.transaction(commit=False) as cursor:
-            order = "ORDER BY originator_version"
-            cursor.execute(f"{_ROWS}WHERE originator_id = ? {order}", (stream,))
+            cursor.execute(_FROM_EVENTS + clause, parameters)
             return list(map(Row._make, cursor.fetchall()))
 
     def head(self) -> tuple[int, str]:
@@ -224,13 +157,6 @@ class SealedSQLiteRecorder(SQLiteApplicationRecorder):
             return {reference: Subject(*named) for reference, *named in cursor.fetchall()}
 
 
-def checked_event(row: Row) -> StoredEvent:
-    """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
-    index, stream, version, topic, state, envelope, leaf = row
-    sealed_time(index, stream, version, topic, state, envelope, leaf)
-    return StoredEvent(UUID(stream), version, topic, state)
-
-
 def _head(cursor: sqlite3.Cursor) -> tuple[int, str]:
     cursor.execute("SELECT size, origin FROM log_head WHERE id = 0")
     row = cursor.fetchone()
@@ -255,8 +181,3 @@ def _subject(cursor: sqlite3.Cursor, scope: str, conversation: str) -> str | Non
     )
     row = cursor.fetchone()
     return row[0] if row else None
-
-
-def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

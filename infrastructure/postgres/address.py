@@ -1,4 +1,4 @@
-"""Where a ledger is on PostgreSQL: a connection string and a schema. Passwords never come out of here (S4)."""
+"""Where a ledger is on PostgreSQL: a connection string and a schema. Passwords stay in here (S4)."""
 
 from __future__ import annotations
 

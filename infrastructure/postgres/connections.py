@@ -8,12 +8,13 @@ from typing import Any
 
 import psycopg
 from psycopg.abc import RV, PQGen
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from compaction_ledger.infrastructure.postgres.address import Address
 
 ANSWER_SECONDS = 60.0
-"""How long an answer is waited for before the connection counts as lost; longer than any lock is waited for."""
+"""How long an answer is waited for before the connection counts as lost; longer than for any lock."""
 
 CONNECT_SECONDS = 10
 _KEEPALIVE: dict[str, int] = {
@@ -32,9 +33,7 @@ class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
 
     answer_seconds: float | None = ANSWER_SECONDS
 
-    def wait(
-        self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None
-    ) -> RV:
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """As the base class, with an end."""
         return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
 
@@ -107,7 +106,7 @@ def _arguments(address: Address) -> dict[str, Any]:
         "client_encoding": "utf8",
         **_KEEPALIVE,
     }
-    given = psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    given = conninfo_to_dict(address.conninfo)
     return {"autocommit": True} | {k: v for k, v in wanted.items() if k not in given}
 
 

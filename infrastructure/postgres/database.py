@@ -1,8 +1,8 @@
-"""The database of one ledger: calls of one statement, and transactions that are tried again when that is safe.
+"""The database of one ledger: calls of one statement, and transactions, tried again where that is safe.
 
-What PostgreSQL says becomes an error of our tree. A statement or transaction of which it is certain that nothing was
-stored (a deadlock, a server that starts or stops) is tried again for a while; a commit whose answer was lost is looked
-up (A9).
+What PostgreSQL says becomes an error of our tree. A statement or transaction of which it is certain that
+nothing was stored (a deadlock, a server that starts or stops) is tried again for a while; a commit whose
+answer was lost is looked up (A9).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from eventsourcing.postgres import PostgresDatastore
@@ -35,6 +35,8 @@ from compaction_ledger.infrastructure.postgres.errors import (
 T = TypeVar("T")
 Values = tuple[Any, ...]
 Cursor = psycopg.Cursor[Values]
+Statement = LiteralString | bytes
+"""What psycopg takes for a statement: never text that came from outside."""
 
 POOL_SIZE = 10
 PATIENCE = 15.0
@@ -98,27 +100,27 @@ class Database(PostgresDatastore):
         self.psycopg_type_adapters = {}
         self.psycopg_python_types = {}
 
-    def sql(self, statement: str) -> str:
-        """A statement with the names of this ledger's schemas in place of ``{schema}`` and ``{read_models}``."""
+    def sql(self, statement: str) -> bytes:
+        """A statement with the names of our schemas in place of ``{schema}`` and ``{read_models}``."""
         return in_schema(statement, self.address)
 
     # --- one statement ---
 
-    def call(self, statement: str, parameters: Sequence[Any] = ()) -> list[Values]:
+    def call(self, statement: Statement, parameters: Sequence[Any] = ()) -> list[Values]:
         """Run one statement by itself and return its rows; where the answer is lost, it is asked again.
 
         For what may be done twice without harm. Raises kinds of :class:`StoreError`.
         """
         return self.until_it_works(lambda: self._call(statement, parameters))
 
-    def call_once(self, statement: str, parameters: Sequence[Any] = ()) -> list[Values]:
+    def call_once(self, statement: Statement, parameters: Sequence[Any] = ()) -> list[Values]:
         """As :meth:`call`, once: raises :class:`Lost` where it is not known whether it was carried out."""
         try:
             return self._call(statement, parameters)
         except _Again as again:
             raise again.error from again.__cause__
 
-    def _call(self, statement: str, parameters: Sequence[Any]) -> list[Values]:
+    def _call(self, statement: Statement, parameters: Sequence[Any]) -> list[Values]:
         with self._connection() as connection:
             cursor = connection.cursor(binary=True)
             cursor.execute(statement, parameters or None)
@@ -134,7 +136,7 @@ class Database(PostgresDatastore):
         durable: bool = True,
         answer_seconds: float | None = ANSWER_SECONDS,
     ) -> T:
-        """Run ``work`` in a transaction and return what it returns; again from its beginning where that is safe.
+        """Run ``work`` in a transaction and return what it returns; all of it again where that is safe.
 
         Without ``commit`` it reads one snapshot and can change nothing. One that is not ``durable`` may be
         lost as a whole when the server dies, never in part, and may be done twice when an answer is lost: for
@@ -172,12 +174,14 @@ class Database(PostgresDatastore):
             pause = min(2 * pause, LONGEST_PAUSE)
             if pause == LONGEST_PAUSE:  # it waits for a client that is gone: for us
                 self.call(_END_SESSION, (number,))
-        raise StoreUnavailable(f"{self.address.name}: a commit is not settled; it may come to be stored")
+        raise StoreUnavailable(
+            f"{self.address.name}: a commit is not settled; it may come to be stored"
+        )
 
     # --- inside ---
 
     def until_it_works(self, action: Callable[[], T]) -> T:
-        """Do ``action`` until it neither loses its connection nor meets what passes, for as long as patience lasts."""
+        """Do ``action`` until no connection is lost and nothing passing is in the way, or patience ends."""
         deadline, pause = time.monotonic() + self.patience, FIRST_PAUSE
         while True:
             try:
@@ -217,11 +221,6 @@ class Database(PostgresDatastore):
     def register_type_adapters(self) -> None:
         """We have no types of our own."""
 
-    @property
-    def pool(self) -> Any:
-        """The pool of this process."""
-        return self._pools.get()
-
     def close(self) -> None:
         """Close the connections of this process."""
         self._pools.close()
@@ -230,11 +229,10 @@ class Database(PostgresDatastore):
         """Nothing: who opened a ledger closes it."""
 
 
-def in_schema(statement: str, address: Address) -> str:
+def in_schema(statement: str, address: Address) -> bytes:
     """``statement`` with the names of the schemas of the ledger at ``address`` in it."""
-    return statement.replace("{schema}", f'"{address.schema}"').replace(
-        "{read_models}", f'"{address.read_models_schema}"'
-    )
+    named = statement.replace("{schema}", f'"{address.schema}"')
+    return named.replace("{read_models}", f'"{address.read_models_schema}"').encode()
 
 
 def script(folder: str, name: str) -> str:

@@ -80,7 +80,7 @@ def translated(error: Exception, name: str) -> Exception:
     return StoreError(f"{name}: {error}")
 
 
-def _by_kind(error: psycopg.Error, name: str) -> Exception:  # noqa: PLR0911 - a table
+def _by_kind(error: psycopg.Error, name: str) -> Exception:
     said = _said(error)
     if error.sqlstate == OUT_OF_TIME:
         return TimeHasPassed(f"the decision no longer holds: {said}")

@@ -1,7 +1,7 @@
 """Making the tables of a ledger, and bringing older ones up to date: scripts by number, each applied once.
 
-A lock of the database lets any number of processes do it at once. It is a lock of the transaction, so that it works
-through a pooler, too.
+A lock of the database lets any number of processes do it at once. It is a lock of the transaction, so that
+it works through a pooler, too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def migrate(database: Database) -> list[Migration]:
             cursor.connection.execute(text, prepare=False)
             cursor.execute(
                 in_schema(
-                    "INSERT INTO {schema}.schema_migrations (version, name) VALUES (%s, %s)", address
+                    "INSERT INTO {schema}.schema_migrations (version, name) VALUES (%s, %s)",
+                    address,
                 ),
                 (migration.version, migration.name),
             )

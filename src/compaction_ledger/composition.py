@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import Fact
 from compaction_ledger.domain.ports import ReadModelStore, Summarizer, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -25,7 +27,7 @@ from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscript
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.projections.sqlite import SQLiteReadModels
-from compaction_ledger.settings import Settings
+from compaction_ledger.settings import Settings, is_database_url
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.stopping import Stop
@@ -81,10 +83,72 @@ def open_sqlite(
         log = LedgerLog(SealedSQLiteRecorder(database, clock))
         transcripts = SQLiteTranscripts(database)
         read_models = SQLiteReadModels(database, registry)
-        return _parts(log, transcripts, read_models, policy, registry, settings, database.close)
+        return parts_of(log, transcripts, read_models, policy, registry, settings, database.close)
     except BaseException:
         database.close()
         raise
+
+
+def open_postgres(
+    url: str,
+    *,
+    policy: WindowPolicy,
+    registry: PromptRegistry,
+    settings: Settings,
+    create: bool = True,
+    read_only: bool = False,
+) -> Parts:
+    """A ledger in a schema of a PostgreSQL database. Needs an extra. Raises :class:`StoreError` kinds."""
+    with _extra("postgres"):
+        from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
+
+    opened = postgres_parts.open_parts(url, registry, settings, create=create, read_only=read_only)
+    return parts_of(
+        opened.log,
+        opened.transcripts,
+        opened.read_models,
+        policy,
+        registry,
+        settings,
+        opened.close,
+    )
+
+
+def migrate(url: str, settings: Settings) -> list[str]:
+    """Make or update the tables of a ledger on PostgreSQL; the names of the migrations that were applied."""
+    with _extra("postgres"):
+        from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
+
+    return postgres_parts.migrate(url, settings)
+
+
+def open_place(
+    place: str | Path,
+    *,
+    policy: WindowPolicy,
+    registry: PromptRegistry,
+    settings: Settings,
+    create: bool = True,
+    read_only: bool = False,
+) -> Parts:
+    """The ledger at a URL or in a file."""
+    if isinstance(place, str) and is_database_url(place):
+        return open_postgres(
+            place,
+            policy=policy,
+            registry=registry,
+            settings=settings,
+            create=create,
+            read_only=read_only,
+        )
+    return open_sqlite(
+        Path(place),
+        policy=policy,
+        registry=registry,
+        settings=settings,
+        create=create,
+        read_only=read_only,
+    )
 
 
 def open_memory(
@@ -96,7 +160,7 @@ def open_memory(
 ) -> Parts:
     """A ledger in memory, for users' own tests."""
     log = LedgerLog(SealedMemoryRecorder(clock))
-    return _parts(
+    return parts_of(
         log,
         MemoryTranscripts(),
         MemoryReadModels(registry),
@@ -189,7 +253,18 @@ def versions() -> Versions:
     )
 
 
-def _parts(
+@contextmanager
+def _extra(name: str) -> Generator[None]:
+    """Around an import that needs an extra. Raises :class:`InvalidSetting`."""
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidSetting(
+            f"this needs: pip install 'compaction-ledger[{name}]' ({error})", place="ledger"
+        ) from error
+
+
+def parts_of(
     log: LedgerLog,
     transcripts: TranscriptStore,
     read_models: ReadModelStore,

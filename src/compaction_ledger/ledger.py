@@ -65,7 +65,7 @@ class Ledger:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        place: str | Path,
         *,
         policy: WindowPolicy | None = None,
         registry: PromptRegistry = DEFAULT_REGISTRY,
@@ -75,14 +75,17 @@ class Ledger:
         create: bool = True,
         read_only: bool = False,
     ) -> Self:
-        """Open the ledger in the SQLite file ``path``, making it where there is none.
+        """Open the ledger at ``place``, making it where there is none.
+
+        A place is the path of an SQLite file, or the URL of a PostgreSQL database, such as
+        ``postgresql://user@host/database?schema=name``.
 
         ``transcripts`` puts a host's own conversations in place of the embedded store. ``summarizer`` is
         the default of :meth:`compact`; without it, that is the offline extractive one.
         """
         settings = settings or Settings()
-        parts = composition.open_sqlite(
-            Path(path),
+        parts = composition.open_place(
+            place,
             policy=policy or WindowPolicy(),
             registry=registry,
             settings=settings,

@@ -14,6 +14,7 @@ from compaction_ledger.domain.errors import InvalidSetting
 LEDGER_VARIABLE = "COMPACTION_LEDGER"
 DEFAULT_PATH = Path("compaction-ledger.db")
 DEFAULT_SCOPE = "default"
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
 
 
 class Settings(BaseModel):
@@ -30,6 +31,12 @@ class Settings(BaseModel):
     outage_after: int = Field(default=3, ge=1, le=1_000)
     """After so many unavailable answers in a row no new claim is made until a probe succeeds (D3)."""
 
+    database_connections: int = Field(default=10, ge=1, le=1_000)
+    """How many connections to PostgreSQL this process may hold at once."""
+
+    database_patience_seconds: float = Field(default=15.0, ge=0, le=3_600)
+    """For how long PostgreSQL is asked again while it cannot be reached, or another is in the way (A9)."""
+
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 
         def __init__(self, **values: object) -> None:
@@ -42,9 +49,17 @@ class Settings(BaseModel):
                 ) from error
 
 
-def ledger_path(given: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
-    """The ledger's path: as given, else from ``COMPACTION_LEDGER``, else ``compaction-ledger.db`` here."""
-    if given is not None:
-        return given
-    named = environment.get(LEDGER_VARIABLE, "")
-    return Path(named) if named else DEFAULT_PATH
+def ledger_place(
+    given: str | Path | None, environment: Mapping[str, str] = os.environ
+) -> str | Path:
+    """Where the ledger is: as given, else from ``COMPACTION_LEDGER``, else ``compaction-ledger.db`` here.
+
+    Text that begins like the URL of a PostgreSQL database is left as it is, all else is a path.
+    """
+    named = given or environment.get(LEDGER_VARIABLE, "") or DEFAULT_PATH
+    return named if is_database_url(named) else Path(named)
+
+
+def is_database_url(place: str | Path) -> bool:
+    """Whether ``place`` is meant as the URL of a PostgreSQL database."""
+    return isinstance(place, str) and place.startswith(DATABASE_SCHEMES)

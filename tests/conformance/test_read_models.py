@@ -441,7 +441,7 @@ def test_every_position_is_the_same_whether_followed_one_by_one_or_at_once(
             seen[parts.read_models.position()] = parts.read_models.records()
             return indices
 
-    context = composition._parts(
+    context = composition.parts_of(
         Following(),  # type: ignore[arg-type]
         parts.transcripts,
         parts.read_models,

@@ -82,7 +82,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture
 def parts(database: Database) -> Parts:
     """A session on it."""
-    return composition._parts(
+    return composition.parts_of(
         LedgerLog(SealedSQLiteRecorder(database, Clock())),
         SQLiteTranscripts(database),
         SQLiteReadModels(database, DEFAULT_REGISTRY),

@@ -5,10 +5,16 @@ A new backend is one class here and one line in ``BACKENDS``.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Protocol
+
+import psycopg
+from pg_servers import everyday_server, fresh_schema, worker_database
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
@@ -16,13 +22,17 @@ from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.event_store.application import LedgerLog, SealedRecorder
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
+from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.postgres import database as postgres
+from compaction_ledger.infrastructure.postgres import migrating
+from compaction_ledger.infrastructure.postgres.address import Address, parse_address
 from compaction_ledger.infrastructure.sqlite.database import Database, open_database
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.settings import Settings
 
-Recorder = SealedSQLiteRecorder | SealedMemoryRecorder
+Recorder = SealedSQLiteRecorder | SealedMemoryRecorder | SealedPostgresRecorder
 SECOND = 1_000_000
 START = 1_750_000_000 * SECOND
 
@@ -75,7 +85,7 @@ class MemoryBackend:
 
     def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
         read_models = self._read_models.setdefault(registry.fingerprint, MemoryReadModels(registry))
-        return composition._parts(
+        return composition.parts_of(
             LedgerLog(self._recorder),
             self._transcripts,
             read_models,
@@ -129,7 +139,86 @@ class SQLiteBackend:
             close()
 
 
-BACKENDS: dict[str, type[MemoryBackend | SQLiteBackend]] = {
+class DatabaseClock(Clock):
+    """The clock of a database, in the place of its own: every session on it goes by this one."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._now = START
+        self._execute("CREATE TABLE {schema}.test_clock (now bigint NOT NULL)")
+        self._execute(f"INSERT INTO {{schema}}.test_clock VALUES ({START})")
+        self._execute(
+            "CREATE OR REPLACE FUNCTION {schema}.store_clock() RETURNS bigint LANGUAGE sql VOLATILE "
+            "AS 'SELECT now FROM {schema}.test_clock'"
+        )
+
+    @property
+    def now(self) -> int:
+        """The time, in microseconds since the epoch."""
+        return self._now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._now = now
+        self._execute(f"UPDATE {{schema}}.test_clock SET now = {now:d}")
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self._address.conninfo, autocommit=True) as connection:
+            connection.execute(postgres.in_schema(statement, self._address))
+
+
+@cache
+def everyday_database() -> str:
+    """The URL of a database for this process of the run."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(worker_database(stack.enter_context(everyday_server())))
+
+
+@dataclass
+class PostgresBackend:
+    """One schema of a database: each session is a connection pool of its own."""
+
+    folder: Path
+    name: str = "postgres"
+
+    def __post_init__(self) -> None:
+        self._stack = ExitStack()
+        url = everyday_database()
+        schema = self._stack.enter_context(fresh_schema(url))
+        self.url = f"{url}{'&' if '?' in url else '?'}schema={schema}"
+        migrating.migrate(self.database())
+        self.clock: Clock = DatabaseClock(parse_address(self.url))
+
+    def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
+        from compaction_ledger import postgres_parts
+
+        opened = postgres_parts.open_parts(self.url, registry, Settings(), clock_seconds=0)
+        self._stack.callback(opened.close)
+        return composition.parts_of(
+            opened.log,
+            opened.transcripts,
+            opened.read_models,
+            WindowPolicy(),
+            registry,
+            Settings(),
+            opened.close,
+        )
+
+    def database(self) -> postgres.Database:
+        """The bare database, as another program would open it."""
+        database = postgres.Database(parse_address(self.url))
+        self._stack.callback(database.close)
+        return database
+
+    def recorder(self) -> SealedPostgresRecorder:
+        return SealedPostgresRecorder(self.database(), clock_seconds=0)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+BACKENDS: dict[str, type[MemoryBackend | SQLiteBackend | PostgresBackend]] = {
     "memory": MemoryBackend,
     "sqlite": SQLiteBackend,
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compaction_ledger import InvalidSetting, LedgerError, Settings
-from compaction_ledger.settings import DEFAULT_PATH, ledger_path
+from compaction_ledger.settings import DEFAULT_PATH, ledger_place
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,13 @@ def test_settings_do_not_change() -> None:
         (None, {"COMPACTION_LEDGER": "b.db"}, Path("b.db")),
         (None, {"COMPACTION_LEDGER": ""}, DEFAULT_PATH),
         (None, {}, DEFAULT_PATH),
+        ("postgresql://host/db", {"COMPACTION_LEDGER": "b.db"}, "postgresql://host/db"),
+        (None, {"COMPACTION_LEDGER": "postgres://host/db"}, "postgres://host/db"),
+        ("postgres.db", {}, Path("postgres.db")),
+        (Path("postgresql://host/db"), {}, Path("postgresql:/host/db")),
     ],
 )
-def test_where_the_ledger_is(given: Path | None, environment: dict[str, str], path: Path) -> None:
-    assert ledger_path(given, environment) == path
+def test_where_the_ledger_is(
+    given: str | Path | None, environment: dict[str, str], path: str | Path
+) -> None:
+    assert ledger_place(given, environment) == path

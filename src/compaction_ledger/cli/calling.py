@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     AnyDocument = TypeVar("AnyDocument", bound=BaseModel)
 
 LedgerOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--ledger",
-        metavar="PATH",
-        help="The ledger file. Else COMPACTION_LEDGER, else ./compaction-ledger.db.",
+        metavar="PLACE",
+        help="The ledger: a file, or a postgresql:// URL. Else COMPACTION_LEDGER, else "
+        "./compaction-ledger.db.",
     ),
 ]
 ScopeOption = Annotated[
@@ -42,7 +43,7 @@ ConversationArgument = Annotated[
 class RootOptions:
     """What was given before the command's name."""
 
-    ledger: Path | None = None
+    ledger: str | None = None
     scope: str | None = None
     json: bool = False
 
@@ -51,7 +52,7 @@ class RootOptions:
 class Call:
     """One call of a command. ``given_scope`` is ``None`` where the caller named none."""
 
-    path: Path
+    place: str | Path
     given_scope: str | None
     json: bool
 
@@ -59,19 +60,19 @@ class Call:
     def of(
         cls,
         ctx: typer.Context,
-        ledger: Path | None,
+        ledger: str | None,
         scope: str | None = None,
         *,
         json: bool = False,
     ) -> Call:
         """The options given behind the command's name come before those in front of it."""
-        from compaction_ledger.settings import ledger_path
+        from compaction_ledger.settings import ledger_place
 
         root = ctx.find_root().obj
         if not isinstance(root, RootOptions):
             root = RootOptions()
         return cls(
-            path=ledger_path(ledger or root.ledger),
+            place=ledger_place(ledger or root.ledger),
             given_scope=scope if scope is not None else root.scope,
             json=json or root.json,
         )
@@ -92,14 +93,14 @@ class Call:
         from compaction_ledger.settings import Settings
 
         lease = max(Settings().lease_seconds, 2 * call_seconds)
-        return Ledger.open(self.path, create=create, settings=Settings(lease_seconds=lease))
+        return Ledger.open(self.place, create=create, settings=Settings(lease_seconds=lease))
 
     def open_to_read(self) -> Ledger:
         """The ledger, to be looked at. Only read models that lag are written, if they can be."""
         from compaction_ledger.domain.errors import DamagedReadModel, StoreError
         from compaction_ledger.ledger import Ledger
 
-        ledger = Ledger.open(self.path, create=False, read_only=True)
+        ledger = Ledger.open(self.place, create=False, read_only=True)
         # Where they cannot be helped they are late, and what is late is shown as it is (H9).
         with suppress(StoreError, DamagedReadModel):
             if ledger.position() < ledger.size():

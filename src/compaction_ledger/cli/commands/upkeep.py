@@ -51,7 +51,7 @@ def _verify(call: Call, *, seal_only: bool) -> VerifyDocument:
 
     try:
         with (
-            Ledger.open(call.path, create=False, read_only=True) as opened,
+            Ledger.open(call.place, create=False, read_only=True) as opened,
             progress("Verifying") as report,
         ):
             found = opened.verify(report, seal_only=seal_only)

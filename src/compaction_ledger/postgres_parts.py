@@ -1,0 +1,73 @@
+"""The part of the composition root that needs psycopg: the adapters of a ledger on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore
+from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.postgres_recorder import (
+    CLOCK_SECONDS,
+    SealedPostgresRecorder,
+)
+from compaction_ledger.infrastructure.postgres import migrating
+from compaction_ledger.infrastructure.postgres.address import parse_address
+from compaction_ledger.infrastructure.postgres.database import Database
+from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
+from compaction_ledger.projections.postgres import PostgresReadModels
+from compaction_ledger.settings import Settings
+
+
+class PostgresParts(NamedTuple):
+    """What a ledger on PostgreSQL is put together from."""
+
+    database: Database
+    log: LedgerLog
+    transcripts: TranscriptStore
+    read_models: ReadModelStore
+    close: Callable[[], None]
+
+
+def open_parts(
+    url: str,
+    registry: PromptRegistry,
+    settings: Settings,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    clock_seconds: float = CLOCK_SECONDS,
+) -> PostgresParts:
+    """The adapters over one database. Raises :class:`InvalidSetting` and :class:`StoreError` kinds."""
+    database = _database(url, settings, read_only=read_only)
+    try:
+        migrating.prepare(database, create=create and not read_only)
+        return PostgresParts(
+            database,
+            LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
+            PostgresTranscripts(database),
+            PostgresReadModels(database, registry),
+            database.close,
+        )
+    except BaseException:
+        database.close()
+        raise
+
+
+def migrate(url: str, settings: Settings) -> list[str]:
+    """Make the tables of the ledger at ``url``, or bring them up to date; the names of what was applied."""
+    database = _database(url, settings)
+    try:
+        return [migration.name for migration in migrating.migrate(database)]
+    finally:
+        database.close()
+
+
+def _database(url: str, settings: Settings, *, read_only: bool = False) -> Database:
+    return Database(
+        parse_address(url),
+        read_only=read_only,
+        pool_size=settings.database_connections,
+        patience=settings.database_patience_seconds,
+    )
