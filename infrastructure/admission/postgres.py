@@ -1,13 +1,13 @@
 """A bound on attempts at once across the processes that share a PostgreSQL database (D1).
 
 A slot is a lease: a row that counts until it was not renewed for a while, by the database's clock. A thread
-renews the slots of its process for as long as there are any, so a slot is free again soon after its holder has
-died. Who is told "not now" gets a place in a queue, and nobody who asked later is let past it.
+renews the slots of its process for as long as there are any, so a slot is free again soon after its holder
+has died. Who is told "not now" gets a place in a queue, and nobody who asked later is let past it.
 
-Admission is never a matter of safety. Where a process could not renew in time (it was stopped, or cut off from
-the database), its slot may be given to another while its attempt goes on: then more calls run at once than was
-wished for, and nothing else happens. Who may complete a range is decided by the claim in the log, and by
-nothing here (A4).
+Admission is never a matter of safety. Where a process could not renew in time (it was stopped, or cut off
+from the database), its slot may be given to another while its attempt goes on: then more calls run at once
+than was wished for, and nothing else happens. Who may complete a range is decided by the claim in the log,
+and by nothing here (A4).
 
 The statements are functions of the database (``migrations/0004_admission.sql``), each one short transaction:
 they work through a pooler in transaction mode.
@@ -71,7 +71,9 @@ class SharedAdmission:
         self._lease = _microseconds(lease_seconds, "slot lease")
         self._ticket = _microseconds(ticket_seconds, "ticket")
         self._take = database.sql(_TAKE)
-        self.begin_anew()
+        self._asked = False
+        self._asker = uuid4()
+        self._slots = _Slots(database, self._lease)
         watch(self)
 
     def admit(self) -> Callable[[], None] | None:
@@ -83,6 +85,7 @@ class SharedAdmission:
         next step of an attempt would; no attempt is spent on it.
         """
         slots, token = self._slots, uuid4()
+        self._asked = True
         values = (token, self._asker, self._holder, self._limit, self._lease, self._ticket)
         ((taken,),) = self._database.call(self._take, values)
         if not taken:
@@ -100,12 +103,14 @@ class SharedAdmission:
 
     def close(self) -> None:
         """Leave the queue and give back what this process still holds. Before the database is closed."""
-        self._slots.close(self._asker)
+        if self._asked:
+            self._slots.close(self._asker)
 
     def begin_anew(self) -> None:
         """Hold nothing. Called in a process that was forked off: the slots are those of its parent."""
+        self._asked = False
         self._asker = uuid4()
-        self._slots = _Slots(self._database, self._lease / 3 / 1_000_000)
+        self._slots = _Slots(self._database, self._lease)
 
     def before_fork(self) -> None:
         """Nothing: a child makes its own."""
@@ -121,9 +126,9 @@ class SharedAdmission:
 class _Slots:
     """The slots that this process holds, and the thread that renews them for as long as there are any."""
 
-    def __init__(self, database: Database, interval: float) -> None:
+    def __init__(self, database: Database, lease: int) -> None:
         self._database = database
-        self._interval = interval
+        self._interval = lease / 3 / 1_000_000
         self._process = os.getpid()
         self._changed = Condition()
         self._held: set[UUID] = set()

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import Fact
-from compaction_ledger.domain.ports import ReadModelStore, Summarizer, TranscriptStore
+from compaction_ledger.domain.ports import Admission, ReadModelStore, Summarizer, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.infrastructure.admission.both import BothAdmission
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
 from compaction_ledger.infrastructure.admission.outage import OutageGate
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
@@ -35,6 +36,7 @@ from compaction_ledger.usecases.transcribing import ImportedFile
 from compaction_ledger.worker import worker_name
 
 if TYPE_CHECKING:
+    from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
 
 Clock = Callable[[], int]
@@ -57,12 +59,16 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An open ledger. ``transcripts`` is the embedded store, whatever the context reads from."""
+    """An open ledger. ``transcripts`` is the embedded store, whatever the context reads from.
+
+    ``admission`` asks ``shared_admission``, too, where there is a bound among processes.
+    """
 
     context: Context
     transcripts: TranscriptStore
     read_models: ReadModelStore
-    admission: LocalAdmission
+    admission: Admission
+    shared_admission: SharedAdmission | None
     gate: OutageGate
     close: Callable[[], None]
 
@@ -78,6 +84,7 @@ def open_sqlite(
     clock: Clock = system_clock,
 ) -> Parts:
     """A ledger in one SQLite file. Raises :class:`StoreError` kinds."""
+    _check_unshared(settings)
     database = open_database(path, create=create, read_only=read_only)
     try:
         log = LedgerLog(SealedSQLiteRecorder(database, clock))
@@ -111,6 +118,7 @@ def open_postgres(
         registry,
         settings,
         opened.close,
+        opened.shared_admission,
     )
 
 
@@ -159,6 +167,7 @@ def open_memory(
     clock: Clock = system_clock,
 ) -> Parts:
     """A ledger in memory, for users' own tests."""
+    _check_unshared(settings)
     log = LedgerLog(SealedMemoryRecorder(clock))
     return parts_of(
         log,
@@ -272,7 +281,11 @@ def parts_of(
     registry: PromptRegistry,
     settings: Settings,
     close: Callable[[], None],
+    shared_admission: SharedAdmission | None = None,
 ) -> Parts:
+    """What an open ledger consists of, put together."""
+    local = LocalAdmission(settings.attempts_at_once)
+
     def close_all() -> None:
         log.close()
         close()
@@ -281,7 +294,14 @@ def parts_of(
         context=Context(log, transcripts, read_models, registry, policy),
         transcripts=transcripts,
         read_models=read_models,
-        admission=LocalAdmission(settings.attempts_at_once),
+        admission=local if shared_admission is None else BothAdmission(local, shared_admission),
+        shared_admission=shared_admission,
         gate=OutageGate(settings.outage_after),
         close=close_all,
     )
+
+
+def _check_unshared(settings: Settings) -> None:
+    """Raises :class:`InvalidSetting` where a bound among processes is asked for that cannot be had."""
+    if settings.shared_attempts_at_once is not None:
+        raise InvalidSetting("needs a ledger on PostgreSQL", place="shared_attempts_at_once")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.postgres_recorder import (
     CLOCK_SECONDS,
@@ -18,6 +19,7 @@ from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
+from compaction_ledger.worker import worker_name
 
 
 class PostgresParts(NamedTuple):
@@ -27,6 +29,7 @@ class PostgresParts(NamedTuple):
     log: LedgerLog
     transcripts: TranscriptStore
     read_models: ReadModelStore
+    shared_admission: SharedAdmission | None
     close: Callable[[], None]
 
 
@@ -43,16 +46,32 @@ def open_parts(
     database = _database(url, settings, read_only=read_only)
     try:
         migrating.prepare(database, create=create and not read_only)
+        shared = shared_admission(database, settings, worker_name())
+
+        def close() -> None:
+            if shared:
+                shared.close()
+            database.close()
+
         return PostgresParts(
             database,
             LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
             PostgresTranscripts(database),
             PostgresReadModels(database, registry),
-            database.close,
+            shared,
+            close,
         )
     except BaseException:
         database.close()
         raise
+
+
+def shared_admission(database: Database, settings: Settings, holder: str) -> SharedAdmission | None:
+    """The bound on attempts among all processes on this database (D1), where the settings ask for one."""
+    limit = settings.shared_attempts_at_once
+    if limit is None:
+        return None
+    return SharedAdmission(database, limit, holder, settings.slot_lease_seconds)
 
 
 def migrate(url: str, settings: Settings) -> list[str]:

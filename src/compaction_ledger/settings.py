@@ -28,6 +28,12 @@ class Settings(BaseModel):
     attempts_at_once: int = Field(default=4, ge=1, le=10_000)
     """The bound on attempts at once in this process (D1)."""
 
+    shared_attempts_at_once: int | None = Field(default=None, ge=1, le=10_000)
+    """The bound among all processes on one PostgreSQL database (D1); ``None``: only each for itself."""
+
+    slot_lease_seconds: float = Field(default=60.0, ge=1, le=3_600)
+    """For how long the shared bound counts an attempt whose process has died (D1)."""
+
     outage_after: int = Field(default=3, ge=1, le=1_000)
     """After so many unavailable answers in a row no new claim is made until a probe succeeds (D3)."""
 
