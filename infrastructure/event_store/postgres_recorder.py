@@ -8,7 +8,7 @@ and completes the seal.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
@@ -23,16 +23,23 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
 from compaction_ledger.infrastructure.event_store.sealing import envelope_of, stream_hex
+from compaction_ledger.infrastructure.postgres.connections import Question
 from compaction_ledger.infrastructure.postgres.database import Database, Lost
 
 FROM_EVENTS = (
     "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
     "FROM {schema}.stored_events "
 )
+_APPEND_ONE = "SELECT idx, recorded FROM {schema}.append_event($1, $2, $3, $4, $5, $6, $7, $8)"
+_APPEND_MANY = "SELECT idx, recorded FROM {schema}.append_events(%t, %t, %t, %t, %t, %b, %t, %t)"
 LATEST = (1 << 63) - 1
 ALWAYS = (0, LATEST)
 CLOCK_SECONDS = 1.0
 """For how long a reading of the database's clock is carried on by our own monotonic one."""
+
+
+Places = list[tuple[int, int]]
+"""An index and a time for each event that was appended."""
 
 
 class _Reading(NamedTuple):
@@ -62,12 +69,8 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         self._reading: _Reading | None = None
         self._origin = ""
         sql = datastore.sql
-        self._append_one = sql(
-            "SELECT idx, recorded FROM {schema}.append_event(%t, %t, %t, %t, %t, %b, %t, %t)"
-        )
-        self._append_many = sql(
-            "SELECT idx, recorded FROM {schema}.append_events(%t, %t, %t, %t, %t, %b, %t, %t)"
-        )
+        self._append_one = Question(b"append_event", sql(_APPEND_ONE), (0, 0, 0, 0, 0, 1, 0, 0))
+        self._append_many = sql(_APPEND_MANY)
         self._from_events = sql(FROM_EVENTS)
         self._from_head = sql("SELECT size, origin FROM {schema}.log_head WHERE id = 0")
         self._clock = sql("SELECT {schema}.store_clock()")
@@ -86,14 +89,14 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         """
         if not stored_events:
             return []
-        statement, parameters = self._statement(
+        send = self._sending(
             stored_events, kwargs.get("subject", ""), kwargs.get("within") or ALWAYS
         )
         sent = [False]
 
         def append() -> list[int]:
             try:
-                rows = self.datastore.call_once(statement, parameters)
+                rows = send()
             except Lost:
                 sent[0] = True
                 raise
@@ -113,20 +116,38 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
                 raise StoreUnavailable(f"{error}; it is not known whether it was stored") from error
             raise
 
-    def _statement(
+    def _sending(
         self, events: Sequence[StoredEvent], subject: str, within: tuple[int, int]
-    ) -> tuple[bytes, Sequence[Any]]:
+    ) -> Callable[[], Places]:
+        """What sends the statement for these events and returns their indices and times."""
         origin = self._origin or self._read_origin()
-        pieces = [envelope_of(event, origin, subject).pieces() for event in events]
         # Numbers go as text: by size they would be of several types, each with a statement of its own.
         times = (str(within[0]), str(min(within[1], LATEST)))
-        rows = [
-            (stream_hex(e.originator_id), str(e.originator_version), e.topic, e.state, *piece)
-            for e, piece in zip(events, pieces, strict=True)
-        ]
+        rows: list[tuple[str, str, str, bytes, str, str]] = []
+        for event in events:
+            envelope = envelope_of(event, origin, subject)
+            rows.append(
+                (
+                    envelope.stream,
+                    str(envelope.version),
+                    event.topic,
+                    event.state,
+                    *envelope.pieces(),
+                )
+            )
         if len(rows) == 1:
-            return self._append_one, (*times, *rows[0])
-        return self._append_many, (*times, *map(list, zip(*rows, strict=True)))
+            stream, version, topic, state, before, after = rows[0]
+            texts = [text.encode() for text in (*times, stream, version, topic, before, after)]
+            texts.insert(5, state)
+            return lambda: [
+                (int(idx or 0), int(recorded or 0))
+                for idx, recorded in self.datastore.ask_once(self._append_one, texts)
+            ]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return lambda: [
+            (idx, recorded)
+            for idx, recorded in self.datastore.call_once(self._append_many, (*times, *columns))
+        ]
 
     def _found(self, events: Sequence[StoredEvent]) -> list[int] | None:
         """The places at which exactly these events are stored, if all of them are (A9)."""

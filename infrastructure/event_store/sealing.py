@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
 
@@ -25,6 +26,8 @@ _NUMBERS = range(10**16)  # what an envelope can hold as a time or a version
 
 def stream_hex(originator_id: object) -> str:
     """A stream id as the 32 hexadecimal digits it is stored under."""
+    if type(originator_id) is UUID:
+        return originator_id.hex
     return str(originator_id).replace("-", "")
 
 

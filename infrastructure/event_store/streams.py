@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from uuid import UUID
 
 from compaction_ledger.domain.log import RangeKey
 
 
+@lru_cache(maxsize=4096)
 def range_stream(subject: str, key: RangeKey) -> UUID:
     """The stream of a range of the conversation that ``subject`` stands for."""
     return _derived(subject, f"range/{key.from_pair}")

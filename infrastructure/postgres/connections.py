@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool
 
 from compaction_ledger.infrastructure.postgres.address import Address
@@ -17,6 +21,7 @@ ANSWER_SECONDS = 60.0
 """How long an answer is waited for before the connection counts as lost; longer than for any lock."""
 
 CONNECT_SECONDS = 10
+_FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _KEEPALIVE: dict[str, int] = {
     "keepalives": 1,
     "keepalives_idle": 10,
@@ -28,14 +33,57 @@ _KEEPALIVE: dict[str, int] = {
 _IS_DIRECT = "SELECT pg_backend_pid()"
 
 
+class Question(NamedTuple):
+    """A statement with ``$1``, ``$2`` … for its parameters, which are text (0) or binary (1)."""
+
+    name: bytes
+    text: bytes
+    formats: Sequence[int]
+
+
 class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection on which no answer is waited for longer than ``answer_seconds`` (``None``: for ever)."""
 
     answer_seconds: float | None = ANSWER_SECONDS
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._questions: set[bytes] = set()
+
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """As the base class, with an end."""
         return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
+
+    def ask(
+        self, question: Question, parameters: Sequence[bytes]
+    ) -> list[tuple[bytes | None, ...]]:
+        """Run one statement that is run over and over; the rows, as PostgreSQL writes them as text.
+
+        A shorter way than a cursor's, through the same library: it takes a third of the time.
+        """
+        with self.lock:
+            if self.prepare_threshold is None:
+                self.pgconn.send_query_params(
+                    question.text, parameters, param_formats=question.formats
+                )
+            else:
+                if question.name not in self._questions:
+                    self.pgconn.send_prepare(question.name, question.text)
+                    self._result()
+                    self._questions.add(question.name)
+                self.pgconn.send_query_prepared(question.name, parameters, question.formats)
+            result = self._result()
+        columns = range(result.nfields)
+        return [
+            tuple(result.get_value(row, column) for column in columns)
+            for row in range(result.ntuples)
+        ]
+
+    def _result(self) -> PGresult:
+        (result,) = self.wait(execute(self.pgconn))
+        if result.status not in _FINE:
+            raise error_from_result(result)
+        return result
 
 
 Pool = ConnectionPool[LedgerConnection]

@@ -23,6 +23,7 @@ from compaction_ledger.infrastructure.postgres.connections import (
     ANSWER_SECONDS,
     LedgerConnection,
     PoolOfProcess,
+    Question,
     make_pool,
 )
 from compaction_ledger.infrastructure.postgres.errors import (
@@ -121,10 +122,24 @@ class Database(PostgresDatastore):
             raise again.error from again.__cause__
 
     def _call(self, statement: Statement, parameters: Sequence[Any]) -> list[Values]:
-        with self._connection() as connection:
+        with self._connection(ANSWER_SECONDS) as connection:
             cursor = connection.cursor(binary=True)
             cursor.execute(statement, parameters or None)
             return cursor.fetchall() if cursor.description else []
+
+    def ask_once(
+        self, question: Question, parameters: Sequence[bytes]
+    ) -> list[tuple[bytes | None, ...]]:
+        """As :meth:`call_once`, for the statement that everything waits for."""
+        # As in a ``with``, without its cost.
+        connection = self._take()
+        try:
+            return connection.ask(question, parameters)
+        except psycopg.Error as error:
+            failure = self._failure(connection, error)
+            raise (failure.error if isinstance(failure, _Again) else failure) from error
+        finally:
+            self._pools.get().putconn(connection)
 
     # --- several statements ---
 
@@ -193,28 +208,33 @@ class Database(PostgresDatastore):
             pause = min(2 * pause, LONGEST_PAUSE)
 
     @contextmanager
-    def _connection(self, seconds: float | None = ANSWER_SECONDS) -> Generator[LedgerConnection]:
-        pool = self._pools.get()
-        try:
-            connection = pool.getconn()
-        except psycopg.Error as error:  # none in time, or closed
-            raise translated(error, self.address.name) from error
+    def _connection(self, seconds: float | None) -> Generator[LedgerConnection]:
+        connection = self._take()
         connection.answer_seconds = seconds
         try:
             yield connection
         except psycopg.Error as error:
-            said = translated(error, self.address.name)
-            if is_lost(error) or connection.closed:
-                connection.close()
-                pool.drain()  # those that nobody uses have most likely gone the same way
-                raise Lost(said) from error
-            if is_unprepared(error):
-                connection.prepare_threshold = None
-            if is_passing(error):
-                raise _Again(said) from error
-            raise said from error
+            raise self._failure(connection, error) from error
         finally:
-            pool.putconn(connection)
+            connection.answer_seconds = ANSWER_SECONDS
+            self._pools.get().putconn(connection)
+
+    def _take(self) -> LedgerConnection:
+        try:
+            return self._pools.get().getconn()
+        except psycopg.Error as error:  # none in time, or closed
+            raise translated(error, self.address.name) from error
+
+    def _failure(self, connection: LedgerConnection, error: psycopg.Error) -> Exception:
+        """What to raise in place of ``error``; a connection that is lost is not used again."""
+        said = translated(error, self.address.name)
+        if is_lost(error) or connection.closed:
+            connection.close()
+            self._pools.get().drain()  # those that nobody uses have most likely gone the same way
+            return Lost(said)
+        if is_unprepared(error):
+            connection.prepare_threshold = None
+        return _Again(said) if is_passing(error) else said
 
     # --- what the base class would do otherwise ---
 
