@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -38,10 +38,11 @@ def parse_address(url: str) -> Address:
     """
     try:
         parts = urlsplit(url)
-        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        plain = parts.query.replace("+", "%2B")  # to libpq it is a plus sign, never a space
+        query = parse_qsl(plain, keep_blank_values=True, strict_parsing=bool(plain))
         schemas = [value for name, value in query if name == "schema"]
         rest = [(name, value) for name, value in query if name != "schema"]
-        conninfo = urlunsplit(parts._replace(query=urlencode(rest)))
+        conninfo = urlunsplit(parts._replace(query=urlencode(rest, quote_via=quote)))
         found = conninfo_to_dict(conninfo)
     except (ValueError, psycopg.Error) as error:
         raise InvalidSetting(

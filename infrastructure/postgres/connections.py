@@ -122,28 +122,28 @@ class PoolOfProcess:
 
     def __init__(self, make: Callable[[], Pool]) -> None:
         self._make = make
-        self._pool: Pool | None = None
-        self._process = os.getpid()
-        self._inherited: list[Pool] = []
+        self._pools: dict[int, Pool] = {}
+        """By process."""
         self._closed = False
 
     def get(self) -> Pool:
-        """The pool; made when it is first asked for."""
-        if self._pool is not None and self._process == os.getpid():
-            return self._pool
-        if self._pool is not None:
-            self._inherited.append(self._pool)
-        self._process = os.getpid()
-        self._pool = self._make()
-        if self._closed:
-            self._pool.close()
-        return self._pool
+        """The pool; made when it is first asked for. Of several threads that do so at once, one makes it."""
+        process = os.getpid()
+        pool = self._pools.get(process)
+        if pool is not None:
+            return pool
+        made = self._make()
+        pool = self._pools.setdefault(process, made)
+        if pool is not made or self._closed:
+            made.close()
+        return pool
 
     def close(self) -> None:
         """Close the connections of this process."""
         self._closed = True
-        if self._pool is not None and self._process == os.getpid():
-            self._pool.close()
+        pool = self._pools.get(os.getpid())
+        if pool is not None:
+            pool.close()
 
 
 def _arguments(address: Address) -> dict[str, Any]:
