@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.persistence import ApplicationRecorder, IntegrityError, StoredEvent, Subscription
 from eventsourcing.postgres import PostgresApplicationRecorder
 
 from compaction_ledger.domain.errors import (
@@ -20,6 +20,7 @@ from compaction_ledger.domain.errors import (
     StoreUnavailable,
     TimeHasPassed,
 )
+from compaction_ledger.infrastructure.event_store.polling import PolledSubscription
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
 from compaction_ledger.infrastructure.event_store.sealing import envelope_of, stream_hex
@@ -174,6 +175,12 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
             self.datastore.sql("SELECT max(idx) + 1 FROM {schema}.stored_events")
         )
         return None if last is None else int(last)
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """Follow the log by polling its index (L2)."""
+        return PolledSubscription(self, gt, topics)
 
     def head(self) -> tuple[int, str]:
         """The log's size and origin. Raises :class:`DamagedLog`."""

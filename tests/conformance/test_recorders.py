@@ -22,12 +22,13 @@ from unittest import TestCase
 from uuid import UUID, uuid4
 
 import pytest
-from backends import Backend, Clock, Recorder, sealed
+from backends import Backend, Clock, PostgresBackend, Recorder, sealed
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.tests import persistence as stock
 
 from compaction_ledger.domain.errors import InvalidInput
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
+from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.event_store.verification import verify_seal
 from compaction_ledger.infrastructure.sqlite.database import open_database
@@ -85,6 +86,14 @@ class _Memory(_StockNames, SealedMemoryRecorder):
     pass
 
 
+class _Postgres(_StockNames, SealedPostgresRecorder):
+    pass
+
+
+class _PostgresWithoutIds(_WithoutIds, SealedPostgresRecorder):
+    pass
+
+
 class _SQLiteWithoutIds(_WithoutIds, SealedSQLiteRecorder):
     pass
 
@@ -114,6 +123,17 @@ class _OnMemory(TestCase):
         return recorder
 
 
+class _OnPostgres(TestCase):
+    recorder_class: type[SealedPostgresRecorder] = _Postgres
+
+    def create_recorder(self) -> SealedPostgresRecorder:
+        backend = PostgresBackend(Path())
+        self.addCleanup(backend.close)
+        recorder = self.recorder_class(backend.database(), clock_seconds=0)
+        self.addCleanup(_the_seal_holds, recorder)
+        return recorder
+
+
 def _the_seal_holds(recorder: Recorder) -> None:
     found = [f for f in verify_seal(sealed(recorder)) if f.code != "stream"]
     assert found == []
@@ -135,6 +155,21 @@ class TestMemoryApplication(_OnMemory, stock.ApplicationRecorderTestCase[SealedM
     def test_insert_subscribe(self) -> None:
         # SQLite offers no subscription, in stock or ours: followers poll by index (L2).
         self.optional_test_insert_subscribe()
+
+
+class TestPostgresAggregates(_OnPostgres, stock.AggregateRecorderTestCase):
+    recorder_class = _PostgresWithoutIds
+
+
+class TestPostgresApplication(
+    _OnPostgres, stock.ApplicationRecorderTestCase[SealedPostgresRecorder]
+):
+    def test_insert_subscribe(self) -> None:
+        self.optional_test_insert_subscribe()
+
+
+class TestPostgresNonInterleaving(_OnPostgres, stock.NonInterleavingNotificationIDsBaseCase):
+    pass
 
 
 class TestSQLiteNonInterleaving(_OnSQLite, stock.NonInterleavingNotificationIDsBaseCase):

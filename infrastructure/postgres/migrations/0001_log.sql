@@ -63,10 +63,8 @@ BEGIN
     IF recorded < not_before OR recorded >= not_after THEN
         RAISE EXCEPTION 'it is now %', recorded USING ERRCODE = 'CL001';
     END IF;
-    IF version <> 1 THEN
-        SELECT encode(e.leaf, 'hex') INTO previous FROM {schema}.stored_events AS e
-            WHERE e.originator_id = stream ORDER BY e.originator_version DESC LIMIT 1;
-    END IF;
+    SELECT encode(e.leaf, 'hex') INTO previous FROM {schema}.stored_events AS e
+        WHERE e.originator_id = stream ORDER BY e.originator_version DESC LIMIT 1;
     envelope := convert_to(before || coalesce(previous, '') || '","recorded":' || recorded || after, 'UTF8');
     INSERT INTO {schema}.stored_events
         VALUES (idx, stream, version, topic, sha256('\x00'::bytea || envelope), envelope, payload);
