@@ -134,6 +134,7 @@ class _Slots:
         self._held: set[UUID] = set()
         self._owed: set[UUID] = set()
         """Given back, but the database does not know it yet."""
+        self._hurry = False
         self._thread: Thread | None = None
         self._closed = False
 
@@ -144,7 +145,7 @@ class _Slots:
             self._held.add(token)
 
     def give_back(self, token: UUID) -> None:
-        """Give a slot back. If the database cannot be asked now, the thread does it later."""
+        """Give a slot back. If the database does not take it now, the thread sees to it."""
         if self._process != os.getpid():
             return  # it is the parent's
         with self._changed:
@@ -158,6 +159,8 @@ class _Slots:
             with self._changed:
                 self._see_to_it()
                 self._owed.add(token)
+                self._hurry = True
+                self._changed.notify()
 
     def close(self, asker: UUID) -> None:
         """End the thread and give everything back, in one attempt: what is left is over with its lease."""
@@ -190,7 +193,9 @@ class _Slots:
     def _wait(self, seconds: float) -> bool:
         """Wait, and say whether there still is something to see to; without it, the thread has ended."""
         with self._changed:
-            if not self._changed.wait_for(lambda: not (self._held or self._owed), seconds):
+            self._changed.wait_for(lambda: self._hurry or not (self._held or self._owed), seconds)
+            self._hurry = False
+            if self._held or self._owed:
                 return True
             self._thread = None
             return False
