@@ -42,6 +42,11 @@ class Migration(NamedTuple):
     name: str
     file: str
 
+    @property
+    def title(self) -> str:
+        """Number and name, such as ``0001_log``."""
+        return self.file.removesuffix(".sql")
+
 
 @cache
 def migrations() -> tuple[Migration, ...]:
@@ -57,18 +62,22 @@ def prepare(database: Database, *, create: bool) -> None:
     With ``create`` they are made or brought up to date. Raises :class:`NotALedger`, :class:`NewerFormat`, and
     whatever the server answers, at once: it is asked for the first time.
     """
-    address = database.address
+    check_server(database.address)
+    missing = pending(database)
+    if not missing:
+        return
+    if not create:
+        raise _unprepared(database.address, missing)
+    migrate(database)
+
+
+def check_server(address: Address) -> None:
+    """See to it that a ledger can be on this server. Raises whatever it answers, at once."""
     try:
         with connect(address) as connection:
             _check_server(connection, address)
     except psycopg.Error as error:
         raise translated(error, address.name) from error
-    missing = pending(database)
-    if not missing:
-        return
-    if not create:
-        raise _unprepared(address, missing)
-    migrate(database)
 
 
 def pending(database: Database) -> list[Migration]:

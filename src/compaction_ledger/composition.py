@@ -122,12 +122,27 @@ def open_postgres(
     )
 
 
-def migrate(url: str, settings: Settings) -> list[str]:
-    """Make or update the tables of a ledger on PostgreSQL; the names of the migrations that were applied."""
+def migrate(place: str | Path, settings: Settings, *, dry_run: bool = False) -> list[str]:
+    """Make or update the tables of a ledger on PostgreSQL; the names of the migrations that were applied.
+
+    With ``dry_run`` of those that would be. Raises :class:`InvalidSetting` for a file.
+    """
+    url = _database_url(place)
     with _extra("postgres"):
         from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
 
-    return postgres_parts.migrate(url, settings)
+    return postgres_parts.migrate(url, settings, dry_run=dry_run)
+
+
+def _database_url(place: str | Path) -> str:
+    """``place``, which must be that of a ledger on PostgreSQL. Raises :class:`InvalidSetting`."""
+    if isinstance(place, str) and is_database_url(place):
+        return place
+    raise InvalidSetting(
+        "this is a file, and only a ledger on PostgreSQL is migrated: a file is made by the first import "
+        "and brought up to date when it is opened",
+        place=str(place),
+    )
 
 
 def open_place(

@@ -74,13 +74,18 @@ def shared_admission(database: Database, settings: Settings, holder: str) -> Sha
     return SharedAdmission(database, limit, holder, settings.slot_lease_seconds)
 
 
-def migrate(url: str, settings: Settings) -> list[str]:
-    """Make the tables of the ledger at ``url``, or bring them up to date; the names of what was applied."""
-    database = _database(url, settings)
+def migrate(url: str, settings: Settings, *, dry_run: bool = False) -> list[str]:
+    """Make the tables of the ledger at ``url``, or bring them up to date; the names of what was applied.
+
+    With ``dry_run`` of what would be, and nothing is.
+    """
+    database = _database(url, settings, read_only=dry_run)
     try:
-        return [migration.name for migration in migrating.migrate(database)]
+        migrating.check_server(database.address)
+        found = migrating.pending(database) if dry_run else migrating.migrate(database)
     finally:
         database.close()
+    return [migration.title for migration in found]
 
 
 def _database(url: str, settings: Settings, *, read_only: bool = False) -> Database:
