@@ -16,6 +16,7 @@ from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeR
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
+from compaction_ledger.domain.work import Backlog, WorkItem
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -246,4 +247,63 @@ class Gate(Protocol):
 
     def released_unused(self) -> None:
         """The provider was not asked: the probe goes to the next caller."""
+        ...
+
+
+class WorkList(Protocol):
+    """Which conversations to look at next, for any number of workers: a hint, never a decision (W3, A8).
+
+    Whatever is lost of it is found again by :meth:`discover`.
+    """
+
+    def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
+        """Say "look at these"; returns for how many that is news. Raises :class:`InvalidId`.
+
+        What is due already stays so. What a worker is looking at becomes due when it has looked.
+        """
+        ...
+
+    def discover(
+        self, transcripts: Transcripts, *, view: str | None = None, every: float = 0.0
+    ) -> int | None:
+        """Notice the conversations whose revision is not the one that was looked at; returns how many.
+
+        With ``view`` also those that were looked at under another one, if ``every`` is zero, or else once
+        an hour. Where no revision is kept, all are noticed that do not wait for a time. ``None``, and nothing
+        was done, where somebody began less than ``every`` seconds ago.
+        """
+        ...
+
+    def take(self, holder: str, limit: int, lease_seconds: float) -> Sequence[WorkItem]:
+        """At most so many that are due, the scopes in rounds, and within one whoever became due first.
+
+        They are left to the holder until the lease is over; then they are due again.
+        """
+        ...
+
+    def looked(
+        self,
+        item: WorkItem,
+        again_at: int | None,
+        revision: str | None,
+        *,
+        view: str = "",
+        failures: int = 0,
+    ) -> None:
+        """It was looked at, under this revision and view; it is due again at that time, or when noticed.
+
+        If it was noticed in between, it is due now. Of a taking that is over nothing is noted.
+        """
+        ...
+
+    def drop(self, item: WorkItem) -> None:
+        """The conversation is not there any more. It comes back when it is noticed, be it meanwhile."""
+        ...
+
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete whatever is known of a conversation."""
+        ...
+
+    def backlog(self) -> Backlog:
+        """How much there is to do."""
         ...

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import Fact
-from compaction_ledger.domain.ports import Admission, ReadModelStore, Summarizer, TranscriptStore
+from compaction_ledger.domain.ports import (
+    Admission,
+    ReadModelStore,
+    Summarizer,
+    TranscriptStore,
+    WorkList,
+)
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.both import BothAdmission
@@ -26,6 +32,8 @@ from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedS
 from compaction_ledger.infrastructure.sqlite.database import FORMAT, open_database
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
+from compaction_ledger.infrastructure.work.memory import MemoryWorkList
+from compaction_ledger.infrastructure.work.sqlite import SQLiteWorkList
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.projections.sqlite import SQLiteReadModels
 from compaction_ledger.settings import Settings, is_database_url
@@ -70,6 +78,7 @@ class Parts:
     admission: Admission
     shared_admission: SharedAdmission | None
     gate: OutageGate
+    work: WorkList
     close: Callable[[], None]
 
 
@@ -90,7 +99,16 @@ def open_sqlite(
         log = LedgerLog(SealedSQLiteRecorder(database, clock))
         transcripts = SQLiteTranscripts(database)
         read_models = SQLiteReadModels(database, registry)
-        return parts_of(log, transcripts, read_models, policy, registry, settings, database.close)
+        return parts_of(
+            log,
+            transcripts,
+            read_models,
+            policy,
+            registry,
+            settings,
+            database.close,
+            work=SQLiteWorkList(database, clock, transcripts),
+        )
     except BaseException:
         database.close()
         raise
@@ -288,7 +306,7 @@ def _extra(name: str) -> Generator[None]:
         ) from error
 
 
-def parts_of(
+def parts_of(  # noqa: PLR0913 - the parts
     log: LedgerLog,
     transcripts: TranscriptStore,
     read_models: ReadModelStore,
@@ -297,8 +315,10 @@ def parts_of(
     settings: Settings,
     close: Callable[[], None],
     shared_admission: SharedAdmission | None = None,
+    *,
+    work: WorkList | None = None,
 ) -> Parts:
-    """What an open ledger consists of, put together."""
+    """What an open ledger consists of, put together. Without ``work`` there is a list in memory."""
     local = LocalAdmission(settings.attempts_at_once)
 
     def close_all() -> None:
@@ -312,6 +332,7 @@ def parts_of(
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,
         gate=OutageGate(settings.outage_after),
+        work=work or MemoryWorkList(log.now),
         close=close_all,
     )
 

@@ -29,6 +29,7 @@ from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import Address, parse_address
 from compaction_ledger.infrastructure.sqlite.database import Database, open_database
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
+from compaction_ledger.infrastructure.work.memory import MemoryWorkList
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.settings import Settings
 
@@ -81,6 +82,7 @@ class MemoryBackend:
     def __post_init__(self) -> None:
         self._recorder = SealedMemoryRecorder(self.clock)
         self._transcripts = MemoryTranscripts()
+        self._work = MemoryWorkList(self.clock)
         self._read_models: dict[str, MemoryReadModels] = {}
 
     def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
@@ -93,6 +95,7 @@ class MemoryBackend:
             registry,
             Settings(),
             lambda: None,
+            work=self._work,
         )
 
     def recorder(self) -> SealedMemoryRecorder:
