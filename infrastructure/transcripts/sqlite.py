@@ -18,7 +18,7 @@ from compaction_ledger.domain.conversation import (
     Run,
     RunState,
 )
-from compaction_ledger.domain.errors import DuplicateMessageId, UnknownConversation, UnknownMessage
+from compaction_ledger.domain.errors import DuplicateMessageId
 from compaction_ledger.domain.identifiers import check_id, is_well_formed
 from compaction_ledger.domain.takeover import (
     KnownThread,
@@ -30,6 +30,15 @@ from compaction_ledger.domain.takeover import (
 )
 from compaction_ledger.domain.transcript import NewMessage, NewRun, check_lines, check_revision
 from compaction_ledger.infrastructure.sqlite.database import Database
+from compaction_ledger.infrastructure.transcripts.stored_lines import (
+    bytes_of,
+    check_place,
+    new_message,
+    runs_of,
+    text_of,
+    unknown_conversation,
+    unknown_message,
+)
 
 POSITIONS = 1 << 32  # as in schema.sql: a message's key is conversation * 2^32 + position
 
@@ -70,8 +79,7 @@ class SQLiteTranscripts:
         runs: Iterable[NewRun] = (),
     ) -> None:
         """Append lines, in order, in one transaction; makes the conversation when it is new."""
-        check_id(scope, "scope")
-        check_id(conversation, "conversation")
+        check_place(scope, conversation)
         lines, states = list(messages), list(runs)
         check_lines(lines, states)
         with self._database.transaction(commit=True) as cursor:
@@ -169,22 +177,23 @@ def _rows(cursor: sqlite3.Cursor, key: int) -> _Rows:
 def _lines(rows: _Rows, scope: str, conversation: str) -> tuple[list[Message], dict[str, Run]]:
     """The messages and runs of a conversation, by their newest revisions."""
     messages = [
-        Message(
-            message_id,
-            run,
-            role,
-            status,
-            kind,
-            text if type(text) is str else _text(text),
-            conversation,
-            scope,
+        new_message(
+            (
+                message_id,
+                run,
+                role,
+                status,
+                kind,
+                text if type(text) is str else _text(text),
+                conversation,
+                scope,
+            )
         )
         for message_id, run, role, status, kind, text in rows.lines
     ]
     if rows.revisions:
         messages = _revised(messages, rows.revisions)
-    runs = {run: Run(run, state, conversation, scope) for run, state in rows.runs}
-    return messages, runs
+    return messages, runs_of(rows.runs, scope, conversation)
 
 
 def _known_thread(cursor: sqlite3.Cursor, scope: str, conversation: str) -> KnownThread | None:
@@ -222,11 +231,10 @@ def _key(cursor: sqlite3.Cursor, scope: str, conversation: str) -> int | None:
 
 
 def _known(cursor: sqlite3.Cursor, scope: str, conversation: str) -> int:
-    check_id(scope, "scope")
-    check_id(conversation, "conversation")
+    check_place(scope, conversation)
     key = _key(cursor, scope, conversation)
     if key is None:
-        raise UnknownConversation(f"there is no conversation {conversation!r} in scope {scope!r}")
+        raise unknown_conversation(scope, conversation)
     return key
 
 
@@ -249,7 +257,7 @@ def _newest(cursor: sqlite3.Cursor, key: int, message_id: str) -> _Newest:
     )
     row = cursor.fetchone()
     if row is None or row[4]:
-        raise UnknownMessage(f"the conversation has no message {message_id!r}")
+        raise unknown_message(message_id)
     return _Newest(*row)
 
 
@@ -337,8 +345,8 @@ def _touch(cursor: sqlite3.Cursor, key: int) -> None:
 
 def _stored(text: str) -> str | bytes:
     """Text that SQLite can hold as text; what has lone surrogates goes in as bytes (E6)."""
-    return text if is_well_formed(text) else text.encode("utf-8", "surrogatepass")
+    return text if is_well_formed(text) else bytes_of(text)
 
 
 def _text(stored: str | bytes) -> str:
-    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+    return stored if isinstance(stored, str) else text_of(stored)
