@@ -27,6 +27,27 @@ class NewThread:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchivedThread:
+    """A conversation as an archive has it. ``place`` is where it begins there, ``size`` counts its bytes."""
+
+    scope: str
+    place: str
+    thread: NewThread
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadThread:
+    """A part of an archive that cannot be read. ``conversation`` is its id, where that can be told."""
+
+    scope: str | None
+    place: str
+    conversation: str | None
+    error: InvalidInput
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class KnownThread:
     """The same conversation in a store. ``positions`` has every id ever used, of deleted messages too."""
 

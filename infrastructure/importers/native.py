@@ -35,8 +35,8 @@ _FIRST_KEYS = {
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """One file while it is read; each record with its place."""
+class Gathered:
+    """One conversation while it is read; each record with its place."""
 
     head: ConversationRecord | None = None
     runs: dict[str, NewRun] = field(default_factory=dict[str, NewRun])
@@ -53,6 +53,14 @@ class _Gathered:
                 self._take_run(record, place)
             case MessageRecord():
                 self._take_message(record, place)
+
+    def conversation(self, otherwise: str, place: str) -> ImportedConversation:
+        """What was gathered; without a record of the conversation it is called ``otherwise``."""
+        name = otherwise if self.head is None else self.head.id
+        check_id(name, f"{place} conversation")
+        title = None if self.head is None else self.head.title
+        runs, messages = tuple(self.runs.values()), tuple(self.messages.values())
+        return ImportedConversation(name, runs, messages, title)
 
     def _take_head(self, record: ConversationRecord, place: str) -> None:
         if self.head is not None or self.runs or self.messages:
@@ -97,25 +105,16 @@ class NativeImporter:
 
     def read(self, path: Path, *, conversation: str | None = None) -> ImportResult:
         """Read the file line by line."""
-        collector, gathered = Collector(self.name, path), _Gathered()
+        collector, gathered = Collector(self.name, path), Gathered()
         for place, value in read_lines(path):
-            gathered.take(_record(value, place), place)
+            gathered.take(native_record(value, place), place)
             collector.took()
-        head = gathered.head
-        name = collector.stem if head is None else head.id
-        check_id(name, f"{collector.source} conversation")
-        collector.add(
-            ImportedConversation(
-                name,
-                tuple(gathered.runs.values()),
-                tuple(gathered.messages.values()),
-                None if head is None else head.title,
-            )
-        )
+        collector.add(gathered.conversation(collector.stem, collector.source))
         return collector.result(conversation)
 
 
-def _record(value: JsonValue, place: str) -> AnyRecord:
+def native_record(value: JsonValue, place: str) -> AnyRecord:
+    """A record of the native format. Raises :class:`MalformedRecord`."""
     try:
         return RECORD.validate_python(an_object(value, place))
     except ValidationError as error:

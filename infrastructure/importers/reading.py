@@ -11,7 +11,7 @@ import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from compaction_ledger.domain.errors import MalformedRecord
 from compaction_ledger.infrastructure.importers.interface import JsonValue, Sample
@@ -21,6 +21,14 @@ MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 SAMPLE_LINES = 20
 
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+class Line(NamedTuple):
+    """A line of a file that says something: its place, its bytes, and how far into the file it goes."""
+
+    place: str
+    data: bytes
+    end: int
 
 
 def shown(text: str) -> str:
@@ -38,15 +46,22 @@ def read_lines(path: Path) -> Iterator[tuple[str, JsonValue]]:
 
     Memory is bounded by the longest line, and no line may be longer than ``MAX_LINE_BYTES``.
     """
-    name, found = label(path), False
-    with _opened(path) as stream:
+    for place, line, _ in raw_lines(path, label(path)):
+        yield place, parse_json(line, place)
+
+
+def raw_lines(path: Path, name: str) -> Iterator[Line]:
+    """As :func:`read_lines`, with the lines as they are; ``name`` is what places call the file."""
+    found, end = False, 0
+    with _opened(path, name) as stream:
         for number, line in _lines(stream, name):
+            end += len(line)
             if number == 1:
                 _check_start(line, f"{name}:1")
             if line.isspace():
                 continue
             found = True
-            yield f"{name}:{number}", parse_json(line, f"{name}:{number}")
+            yield Line(f"{name}:{number}", line, end)
     if not found:
         raise MalformedRecord("the file is empty", place=name)
 
@@ -74,14 +89,18 @@ def read_records(path: Path) -> Iterator[tuple[str, JsonValue]]:
 
 def is_json_lines(path: Path) -> bool:
     """Whether the file is read by lines: its first line that is not blank is a JSON object."""
+    return first_record(path) is not None
+
+
+def first_record(path: Path) -> JsonValue:
+    """The first line of a file that is read by lines; ``None`` if it is no JSON object."""
     line = _first_line(path)
     if line is None or not line.lstrip().startswith(b"{"):
-        return False
+        return None
     try:
-        parse_json(line, label(path))
+        return parse_json(line, label(path))
     except MalformedRecord:
-        return False
-    return True
+        return None
 
 
 def read_sample(path: Path) -> Sample:
@@ -99,12 +118,7 @@ def read_sample(path: Path) -> Sample:
 def parse_json(data: bytes, place: str) -> JsonValue:
     """One JSON value, strictly: UTF-8, no key twice, no NaN, no number out of range, not deep."""
     try:
-        value: JsonValue = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_no_key_twice,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-        )
+        value: JsonValue = _DECODER.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise MalformedRecord(
             f"is not valid UTF-8: {error.reason} at byte {error.start}", place=place
@@ -132,9 +146,9 @@ def to_json(value: JsonValue, place: str) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[BinaryIO]:
+def _opened(path: Path, name: str | None = None) -> Generator[BinaryIO]:
     """The open file; whatever the system says against it is a :class:`MalformedRecord`."""
-    name = label(path)
+    name = name or label(path)
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
@@ -192,3 +206,9 @@ def _finite(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"the number {text[:40]} is out of range")
     return value
+
+
+# Made once: that takes longer than to read a line with it.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_float=_finite
+)
