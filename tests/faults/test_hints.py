@@ -1,0 +1,93 @@
+"""Hints end a pause early, and nothing else: whatever becomes of who listens, polling goes on (L2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from backends import PostgresBackend
+
+from compaction_ledger.infrastructure.postgres import hints
+from compaction_ledger.infrastructure.postgres.address import parse_address
+from compaction_ledger.infrastructure.postgres.hints import HintListener, HintSender, channel_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[PostgresBackend]:
+    backend = PostgresBackend(tmp_path)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def listener(store: PostgresBackend) -> Iterator[HintListener]:
+    with HintListener(parse_address(store.url)) as listening:
+        assert listening.wait(30)  # that it listens now
+        yield listening
+
+
+def listening_pids(store: PostgresBackend) -> list[int]:
+    """The server processes that listen for hints of this ledger."""
+    channel = channel_of(parse_address(store.url))
+    rows = store.database().call(
+        "SELECT pid FROM pg_stat_activity WHERE query = %s", (f'LISTEN "{channel}"',)
+    )
+    return [pid for (pid,) in rows]
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_hint_ends_the_pause(store: PostgresBackend, listener: HintListener) -> None:
+    assert not listener.wait(0.05)
+    HintSender(store.database()).send()
+    began = time.monotonic()
+    assert listener.wait(30)
+    assert time.monotonic() - began < 10
+
+
+def test_hints_of_another_ledger_are_not_ours(
+    store: PostgresBackend, listener: HintListener, tmp_path: Path
+) -> None:
+    other = PostgresBackend(tmp_path)
+    try:
+        HintSender(other.database()).send()
+        assert not listener.wait(1)
+    finally:
+        other.close()
+
+
+def test_many_hints_are_few_notifications(store: PostgresBackend) -> None:
+    address = parse_address(store.url)
+    with psycopg.connect(address.conninfo, autocommit=True) as connection:
+        connection.execute(f'LISTEN "{channel_of(address)}"'.encode())
+        sender = HintSender(store.database())
+        began = time.monotonic()
+        for _ in range(200):
+            sender.send()
+        most = 2 + (time.monotonic() - began) / hints.SECONDS_BETWEEN
+        assert 1 <= len(list(connection.notifies(timeout=0.5))) <= most
+
+
+def test_a_listening_connection_that_is_killed_is_made_anew(
+    store: PostgresBackend, listener: HintListener
+) -> None:
+    (pid,) = listening_pids(store)
+    store.database().call("SELECT pg_terminate_backend(%s)", (pid,))
+    until(lambda: set(listening_pids(store)) - {pid})
+    assert listener.wait(30)  # once for what may have been missed
+    HintSender(store.database()).send()
+    assert listener.wait(30)
+
+
+def test_a_sender_without_a_store_is_no_error(store: PostgresBackend) -> None:
+    database = store.database()
+    database.close()
+    HintSender(database).send()
