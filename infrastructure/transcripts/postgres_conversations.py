@@ -98,9 +98,10 @@ class ConversationRows:
         while missing:  # again for what was deleted between the two statements
             for name, key in self._made(cursor, scope, missing):
                 opened[missing.pop(name).conversation] = Opened(Change(key, 1, 0), new=True)
-            cursor.execute(self._lock, (list(missing),))
-            for name, *row in cursor.fetchall() if missing else ():
-                opened[missing.pop(name).conversation] = Opened(Change._make(row), new=False)
+            if missing:
+                cursor.execute(self._lock, (list(missing),))
+                for name, *row in cursor.fetchall():
+                    opened[missing.pop(name).conversation] = Opened(Change._make(row), new=False)
         return opened
 
     def _made(
