@@ -237,6 +237,10 @@ class Gate(Protocol):
         """Whether to claim now; in an outage one caller is let through, with the probe."""
         ...
 
+    def shut_until(self, now: int) -> int:
+        """When it is worth asking again; ``now`` where claims are made."""
+        ...
+
     def succeeded(self) -> None:
         """The provider answered, whatever the contract says of the answer."""
         ...

@@ -10,8 +10,8 @@
                            waiting  idle <------------+
 
 Who is due has a turn, a number; the lowest is served first. What becomes due in one scope gets turns one
-apart, and a scope that had nothing to do joins at the present turn: so the scopes are served in rounds, however
-much is due in one of them, and nobody saves up turns or loses them by having had nothing to do.
+apart, and a scope that had nothing to do joins at the present turn: so the scopes are served in rounds,
+whatever is due in one of them, and nobody saves up turns or loses them by having had nothing to do.
 
 Everything here can be lost and is found again by looking at the transcripts. Times are microseconds, by the
 store's clock.

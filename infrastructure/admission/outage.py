@@ -90,6 +90,15 @@ class OutageGate:
             self._probe_lost_at = now + PROBE_LEASE
             return True
 
+    def shut_until(self, now: int) -> int:
+        """When it is worth asking again. What comes of a probe that is out is seen within seconds."""
+        with self._lock:
+            if self._state == "closed":
+                return now
+            if self._state == "half_open":
+                return min(now + FIRST_WAIT, self._probe_lost_at)
+            return max(now, self._retry_at)
+
     def succeeded(self) -> None:
         """The provider answered, whatever C1 to C3 said of the answer: it can be reached."""
         with self._lock:

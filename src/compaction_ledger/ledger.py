@@ -25,6 +25,8 @@ from compaction_ledger.domain.ports import (
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.domain.work import Backlog
+from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving
 from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
@@ -41,6 +43,7 @@ from compaction_ledger.usecases.verifying import Verification, verify
 from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
 
 if TYPE_CHECKING:
+    from threading import Event
     from types import TracebackType
     from typing import Self
 
@@ -210,6 +213,50 @@ class Ledger:
         return run_worker(
             compactor, iter(conversations), upgrade=upgrade, on_conversation=on_conversation
         )
+
+    def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
+        """Tell the workers of a ledger to look at these (scope, conversation); for how many that is news.
+
+        They find out by themselves what changed, but only once in a while.
+        """
+        return self._parts.work.notice(conversations)
+
+    def backlog(self) -> Backlog:
+        """How many conversations are to be looked at, are with a worker, or wait for their time."""
+        return self._parts.work.backlog()
+
+    def work(
+        self,
+        *,
+        summarizer: Summarizer | None = None,
+        upgrade: bool = False,
+        stop: Stop | None = None,
+        pace: Pace | None = None,
+        listener: Listener | None = None,
+        activity: Activity | None = None,
+        hurry: Event | None = None,
+    ) -> Served:
+        """Compact what is due, whatever becomes due, until ``stop`` is requested.
+
+        Any number of processes may do so on one ledger. After a stop nothing new is begun; calls that are
+        under way may end, for as long as the pace says or until ``hurry`` is set, and are interrupted then
+        if the summarizer has a method ``cancel``. Raises :class:`InvalidSetting` from a summarizer that is
+        set wrongly.
+        """
+        chosen = self._summarizer_or(summarizer)
+        serving = Serving(
+            lambda heeded: composition.compactor(self._parts, chosen, self._settings, stop=heeded),
+            self._parts.work,
+            stop or NeverStop(),
+            pace or Pace(),
+            upgrade,
+            listener or Listener(),
+            activity or Activity(),
+            getattr(chosen, "cancel", None),
+        )
+        if hurry is not None:
+            serving.hurry = hurry
+        return serving.run()
 
     def assemble(
         self,

@@ -58,17 +58,27 @@ _REFUSALS: dict[type[Refused], RangeResult] = {
     Exhausted: "exhausted",
     BackingOff: "waiting",
 }
+_TRIED_AGAIN: frozenset[RangeResult] = frozenset({"claimed_elsewhere", "failed", "waiting"})
 
 
 @dataclass(frozen=True, slots=True)
 class RangeOutcome:
-    """What became of one due range. ``failures`` has one code for each attempt that failed."""
+    """What became of one due range. ``failures`` has one code for each attempt that failed.
+
+    ``again_at`` is when it is worth trying again, where that is known, in microseconds by the store's clock.
+    """
 
     window: Range
     result: RangeResult
     failures: tuple[FailureCode, ...] = ()
     index: int | None = None
     detail: str | None = None
+    again_at: int | None = None
+
+    @property
+    def attempted(self) -> bool:
+        """Whether the model was asked."""
+        return self.result == "completed" or bool(self.failures)
 
 
 @dataclass(slots=True)
@@ -86,6 +96,7 @@ class Claim:
     asked: bool = False
     _claim_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _failures: list[FailureCode] = field(default_factory=list[FailureCode])
+    _again_at: int | None = None
     _session: RangeSession = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +113,7 @@ class Claim:
             while outcome is None:
                 outcome = self._next()
         except Refused as refusal:  # what was done is lost, nothing else
+            self._again_at = _again_at(refusal)
             return self._outcome(_REFUSALS.get(type(refusal), "refused"), detail=str(refusal))
         return outcome
 
@@ -160,7 +172,7 @@ class Claim:
 
     def _finish(self, attempt_id: str, answer: Answer) -> list[tuple[int, RangeFact]]:
         """Record how the attempt ended; the facts and their indices."""
-        retry_at = self._tell_gate(answer)
+        self._again_at = retry_at = self._tell_gate(answer)
         outcome = self._session.execute(
             lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
         )
@@ -194,4 +206,17 @@ class Claim:
     def _outcome(
         self, result: RangeResult, *, index: int | None = None, detail: str | None = None
     ) -> RangeOutcome:
-        return RangeOutcome(self.planned.window, result, tuple(self._failures), index, detail)
+        again_at = self._again_at if result in _TRIED_AGAIN else None
+        failures = tuple(self._failures)
+        return RangeOutcome(self.planned.window, result, failures, index, detail, again_at)
+
+
+def _again_at(refusal: Refused) -> int | None:
+    """When what is refused now may be granted."""
+    match refusal:
+        case AlreadyClaimed():
+            return refusal.expires_at
+        case BackingOff():
+            return refusal.retry_at
+        case _:
+            return None

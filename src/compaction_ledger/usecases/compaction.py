@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from compaction_ledger.domain.planning import PlannedRange
 from compaction_ledger.domain.ports import Admission, Gate, Summarizer
-from compaction_ledger.usecases.claiming import Claim, RangeOutcome
+from compaction_ledger.usecases.claiming import Claim, RangeOutcome, RangeResult
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
 from compaction_ledger.usecases.reading import follow
@@ -18,6 +18,8 @@ from compaction_ledger.usecases.source import Source
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 
 DEFAULT_LEASE = 300 * 1_000_000  # five minutes, in microseconds
+HELD_BACK: frozenset[RangeResult] = frozenset({"not_admitted", "outage"})
+"""What would become of the next range as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,11 @@ class Compactor:
         *,
         upgrade: bool = False,
         on_range: OnRange | None = None,
+        at_most: int | None = None,
     ) -> CompactionReport:
         """Summarize every due range of a conversation. Raises :class:`UnknownConversation`.
 
+        With ``at_most`` no more ranges than that are attempted, and none after one that was held back.
         :class:`Stopped` goes on after the claim is released and the attempt recorded.
         """
         follow(self.context)
@@ -78,7 +82,7 @@ class Compactor:
                 outcomes.append(outcome)
                 if on_range:
                     on_range(len(outcomes), len(due), outcome)
-                if self.stop.requested:
+                if self.stop.requested or _is_enough(outcomes, at_most):
                     break
         finally:
             follow(self.context)
@@ -92,8 +96,10 @@ class Compactor:
         if leave is None:
             return RangeOutcome(planned.window, "not_admitted")
         try:
-            if not self.gate.may_claim(self.context.log.now()):
-                return RangeOutcome(planned.window, "outage")
+            now = self.context.log.now()
+            if not self.gate.may_claim(now):
+                again_at = self.gate.shut_until(now)
+                return RangeOutcome(planned.window, "outage", again_at=again_at)
             claim = Claim(
                 context=self.context,
                 summarizer=self.summarizer,
@@ -111,3 +117,11 @@ class Compactor:
                     self.gate.released_unused()
         finally:
             leave()
+
+
+def _is_enough(outcomes: list[RangeOutcome], at_most: int | None) -> bool:
+    """Whether no more ranges are to be tried in this call."""
+    if at_most is None:
+        return False
+    attempted = sum(outcome.attempted for outcome in outcomes)
+    return attempted >= at_most or outcomes[-1].result in HELD_BACK
