@@ -142,12 +142,12 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
             texts.insert(5, state)
             return lambda: [
                 (int(idx or 0), int(recorded or 0))
-                for idx, recorded in self.datastore.ask_once(self._append_one, texts)
+                for idx, recorded in self.datastore.try_ask(self._append_one, texts)
             ]
         columns = [list(column) for column in zip(*rows, strict=True)]
         return lambda: [
             (idx, recorded)
-            for idx, recorded in self.datastore.call_once(self._append_many, (*times, *columns))
+            for idx, recorded in self.datastore.try_call(self._append_many, (*times, *columns))
         ]
 
     def _found(self, events: Sequence[StoredEvent]) -> list[int] | None:

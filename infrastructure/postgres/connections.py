@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import psycopg
 from psycopg.abc import RV, PQGen
@@ -49,6 +50,10 @@ class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._questions: set[bytes] = set()
+        self.ident = uuid4()
+        """What the database knows it by, also through a pooler."""
+        self.marks = 0
+        """How many transactions left a mark so far."""
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """As the base class, with an end."""
@@ -80,10 +85,11 @@ class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
         ]
 
     def _result(self) -> PGresult:
-        (result,) = self.wait(execute(self.pgconn))
-        if result.status not in _FINE:
-            raise error_from_result(result)
-        return result
+        results: list[PGresult] = self.wait(execute(self.pgconn))
+        for result in results:  # what goes wrong at the commit comes behind the rows
+            if result.status not in _FINE:
+                raise error_from_result(result)
+        return results[0]
 
 
 Pool = ConnectionPool[LedgerConnection]

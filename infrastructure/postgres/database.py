@@ -11,13 +11,15 @@ import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum
 from importlib.resources import files
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, NamedTuple, TypeVar
+from uuid import UUID
 
 import psycopg
 from eventsourcing.postgres import PostgresDatastore
 
-from compaction_ledger.domain.errors import StoreUnavailable
+from compaction_ledger.domain.errors import LedgerBusy, StoreError, StoreUnavailable
 from compaction_ledger.infrastructure.postgres.address import Address
 from compaction_ledger.infrastructure.postgres.connections import (
     ANSWER_SECONDS,
@@ -46,14 +48,12 @@ PATIENCE = 15.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 _SETTLING_LOOKS = 90
 
-_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# One message each: the transaction's limits, and its number, by which its fate can be told later.
-_BEGIN_WRITING = (
+_WRITING = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'; "
-    "SET LOCAL idle_in_transaction_session_timeout = '60s'; "
+    "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
-_BEGIN_DURABLE = f"{_BEGIN_WRITING}SELECT pg_current_xact_id()::text"
-_BEGIN_FAST = f"{_BEGIN_WRITING}SET LOCAL synchronous_commit = off"
+_MARK = "SELECT {schema}.mark_transaction('%s', %d)"
+_LAST_COMMIT = "SELECT {schema}.last_commit_of(%s)"
 _END_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE backend_xid = %s::xid8::xid AND usename = current_user AND state LIKE 'idle in%%'"
@@ -68,12 +68,35 @@ class Lost(Exception):
         self.error = error
 
 
-class _Again(Exception):
+class Again(Exception):
     """Nothing was stored, and it may work the next time."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class _Kind(Enum):
+    """Kinds of transactions, with the message that begins one."""
+
+    READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    FAST = f"{_WRITING}; SET LOCAL synchronous_commit = off"
+    REPEATABLE = _WRITING
+    MARKED = f"{_WRITING}; {_MARK}"
+    """With a mark, by which it can be told later what became of it."""
+
+
+class _Mark(NamedTuple):
+    """What a transaction leaves behind if it commits: a row, by its connection and with its number on that.
+
+    PostgreSQL's own number of the transaction would not do: after a crash, or on a server that took over,
+    numbers are given out again where nothing was heard of the transactions that had them. It tells only
+    which session to end.
+    """
+
+    connection: UUID
+    number: int
+    transaction: str
 
 
 class Database(PostgresDatastore):
@@ -112,32 +135,32 @@ class Database(PostgresDatastore):
 
         For what may be done twice without harm. Raises kinds of :class:`StoreError`.
         """
-        return self.until_it_works(lambda: self._call(statement, parameters))
+        return self.until_it_works(lambda: self.try_call(statement, parameters))
 
     def call_once(self, statement: Statement, parameters: Sequence[Any] = ()) -> list[Values]:
         """As :meth:`call`, once: raises :class:`Lost` where it is not known whether it was carried out."""
         try:
-            return self._call(statement, parameters)
-        except _Again as again:
+            return self.try_call(statement, parameters)
+        except Again as again:
             raise again.error from again.__cause__
 
-    def _call(self, statement: Statement, parameters: Sequence[Any]) -> list[Values]:
+    def try_call(self, statement: Statement, parameters: Sequence[Any] = ()) -> list[Values]:
+        """As :meth:`call_once`, within :meth:`until_it_works`: raises :class:`Again`, too."""
         with self._connection(ANSWER_SECONDS) as connection:
             cursor = connection.cursor(binary=True)
             cursor.execute(statement, parameters or None)
             return cursor.fetchall() if cursor.description else []
 
-    def ask_once(
+    def try_ask(
         self, question: Question, parameters: Sequence[bytes]
     ) -> list[tuple[bytes | None, ...]]:
-        """As :meth:`call_once`, for the statement that everything waits for."""
+        """As :meth:`try_call`, for the statement that everything waits for."""
         # As in a ``with``, without its cost.
         connection = self._take()
         try:
             return connection.ask(question, parameters)
         except psycopg.Error as error:
-            failure = self._failure(connection, error)
-            raise (failure.error if isinstance(failure, _Again) else failure) from error
+            raise self._failure(connection, error) from error
         finally:
             self._pools.get().putconn(connection)
 
@@ -149,46 +172,61 @@ class Database(PostgresDatastore):
         *,
         commit: bool,
         durable: bool = True,
+        repeatable: bool = False,
         answer_seconds: float | None = ANSWER_SECONDS,
     ) -> T:
         """Run ``work`` in a transaction and return what it returns; all of it again where that is safe.
 
         Without ``commit`` it reads one snapshot and can change nothing. One that is not ``durable`` may be
         lost as a whole when the server dies, never in part, and may be done twice when an answer is lost: for
-        what can be made again from the log. ``answer_seconds`` (``None``: no end) is for statements that take
-        long. Raises kinds of :class:`StoreError`.
+        what can be made again from the log. What is ``repeatable`` may be done twice, too. ``answer_seconds``
+        (``None``: no end) is for statements that take long. Raises kinds of :class:`StoreError`.
         """
-        return self.until_it_works(
-            lambda: self._run(work, commit=commit, durable=durable, seconds=answer_seconds)
-        )
+        kind = _kind(commit=commit, durable=durable, repeatable=repeatable)
+        return self.until_it_works(lambda: self._run(work, kind, answer_seconds))
 
-    def _run(
-        self, work: Callable[[Cursor], T], *, commit: bool, durable: bool, seconds: float | None
-    ) -> T:
-        committing: str | None = None
+    def _run(self, work: Callable[[Cursor], T], kind: _Kind, seconds: float | None) -> T:
+        mark: _Mark | None = None
+        committing = False
         results: list[T] = []
         try:
             with self._connection(seconds) as connection:
-                number = _begin(connection, commit=commit, durable=durable)
+                mark = self._begin(connection, kind)
                 results.append(_within(connection, work))
-                committing = number
-                _end(connection, commit=commit)
+                committing = True
+                _end(connection, commit=kind is not _Kind.READING)
         except Lost as lost:
-            if committing is None or not self._was_committed(committing):
-                raise _Again(lost.error) from lost
+            if mark is None or not committing or not self._was_committed(mark):
+                raise Again(lost.error) from lost
         return results[0]
 
-    def _was_committed(self, number: str) -> bool:
-        """What became of a transaction whose commit was not answered (A9). Waits until that is settled."""
-        pause = FIRST_PAUSE
-        for _ in range(_SETTLING_LOOKS):
-            ((status,),) = self.call("SELECT pg_xact_status(%s::xid8)", (number,))
-            if status != "in progress":
-                return bool(status == "committed")
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-            if pause == LONGEST_PAUSE:  # it waits for a client that is gone: for us
-                self.call(_END_SESSION, (number,))
+    def _begin(self, connection: LedgerConnection, kind: _Kind) -> _Mark | None:
+        """Begin a transaction, in one message; its mark, where its fate will have to be known."""
+        if kind is not _Kind.MARKED:
+            connection.execute(kind.value.encode(), prepare=False)
+            return None
+        connection.marks += 1
+        statements = self.sql(kind.value % (connection.ident, connection.marks))
+        cursor = connection.execute(statements, prepare=False)
+        while cursor.nextset():
+            pass
+        ((transaction,),) = cursor.fetchall()
+        return _Mark(connection.ident, connection.marks, transaction)
+
+    def _was_committed(self, mark: _Mark) -> bool:
+        """Whether a transaction whose commit was not answered is stored (A9). Waits until that is settled."""
+        last_commit = self.sql(_LAST_COMMIT)
+        try:
+            for _ in range(_SETTLING_LOOKS):
+                try:
+                    ((number,),) = self.call(last_commit, (mark.connection,))
+                except LedgerBusy:
+                    # It goes on; or it waits for a client that is gone: for us.
+                    self.call(_END_SESSION, (mark.transaction,))
+                else:
+                    return bool(number == mark.number)
+        except StoreError as error:
+            raise StoreUnavailable(f"{error}; it is not known whether it was stored") from error
         raise StoreUnavailable(
             f"{self.address.name}: a commit is not settled; it may come to be stored"
         )
@@ -201,7 +239,7 @@ class Database(PostgresDatastore):
         while True:
             try:
                 return action()
-            except (_Again, Lost) as again:
+            except (Again, Lost) as again:
                 if time.monotonic() >= deadline:
                     raise again.error from again.__cause__
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that not all come back at once
@@ -234,7 +272,7 @@ class Database(PostgresDatastore):
             return Lost(said)
         if is_unprepared(error):
             connection.prepare_threshold = None
-        return _Again(said) if is_passing(error) else said
+        return Again(said) if is_passing(error) else said
 
     # --- what the base class would do otherwise ---
 
@@ -261,18 +299,12 @@ def script(folder: str, name: str) -> str:
     return place.read_text(encoding="utf-8")
 
 
-def _begin(connection: LedgerConnection, *, commit: bool, durable: bool) -> str | None:
-    """Begin a transaction; its number, where its fate will have to be known."""
+def _kind(*, commit: bool, durable: bool, repeatable: bool) -> _Kind:
     if not commit:
-        connection.execute(_BEGIN_READING, prepare=False)
-        return None
-    cursor = connection.execute(_BEGIN_DURABLE if durable else _BEGIN_FAST, prepare=False)
+        return _Kind.READING
     if not durable:
-        return None
-    while cursor.nextset():
-        pass
-    row = cursor.fetchone()
-    return str(row[0]) if row else None
+        return _Kind.FAST
+    return _Kind.REPEATABLE if repeatable else _Kind.MARKED
 
 
 def _within(connection: LedgerConnection, work: Callable[[Cursor], T]) -> T:

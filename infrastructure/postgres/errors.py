@@ -49,12 +49,18 @@ _NO_LEDGER = (
 _READ_ONLY = (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction)
 _DAMAGED = (pg.DataCorrupted, pg.IndexCorrupted, pg.CharacterNotInRepertoire, pg.NoDataFound)
 _PLACE = re.compile(r"\(idx\)=\(([0-9]+)\)")
+_LAST_WORDS = ("FATAL", "PANIC")
 _SECRET = re.compile(r"password\s*=\s*\S+|://[^@\s/]*@", re.IGNORECASE)
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone, so that nothing is known of what was asked last (A9)."""
-    return isinstance(error, (pg.OperationalError, pg.InterfaceError)) and error.sqlstate is None
+    """Whether the connection is gone, so that nothing is known of what was asked last (A9).
+
+    As libpq says it, or the server as it ends the connection, or a pooler whose own connection went.
+    """
+    if error.sqlstate is None:
+        return isinstance(error, (pg.OperationalError, pg.InterfaceError))
+    return error.sqlstate.startswith("08") or error.diag.severity_nonlocalized in _LAST_WORDS
 
 
 def is_passing(error: psycopg.Error) -> bool:

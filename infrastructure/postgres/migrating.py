@@ -107,7 +107,7 @@ def migrate(database: Database) -> list[Migration]:
             )
         return missing
 
-    return database.run(work, commit=True)
+    return database.run(work, commit=True, repeatable=True)
 
 
 def _missing(cursor: Cursor, address: Address) -> list[Migration]:

@@ -99,3 +99,43 @@ BEGIN
     RETURN (SELECT s.reference FROM {schema}.subjects AS s
         WHERE s.scope = of_scope AND s.conversation = of_conversation);
 END $$;
+
+-- The last transaction that each connection committed: so a client whose commit was not answered learns whether it
+-- happened (A9). A connection is known here by what its client calls it, also through a pooler. A week is much longer
+-- than anybody asks.
+CREATE TABLE {schema}.last_commits (
+    connection uuid PRIMARY KEY,
+    number     bigint NOT NULL,
+    at         timestamptz NOT NULL
+) WITH (fillfactor = 50); -- updated with every transaction: room on the page keeps each new version of the row on it
+
+-- Say at the beginning of a transaction which one it is. Returns PostgreSQL's number of it.
+CREATE FUNCTION {schema}.mark_transaction(of_connection uuid, of_number bigint)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF of_number = 1 THEN -- nobody waits for who is at it already
+        DELETE FROM {schema}.last_commits WHERE connection IN (
+            SELECT l.connection FROM {schema}.last_commits AS l WHERE l.at < now() - interval '7 days'
+            FOR UPDATE SKIP LOCKED
+        );
+    END IF;
+    INSERT INTO {schema}.last_commits VALUES (of_connection, of_number, now())
+        ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at;
+    RETURN pg_current_xact_id()::text;
+END $$;
+
+-- The last transaction that a connection committed. Waits for one that is not settled; for a second, then 55P03.
+CREATE FUNCTION {schema}.last_commit_of(of_connection uuid)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '1s'
+AS $$
+DECLARE
+    found bigint;
+BEGIN
+    INSERT INTO {schema}.last_commits AS l VALUES (of_connection, 0, now())
+        ON CONFLICT (connection) DO UPDATE SET number = l.number RETURNING l.number INTO STRICT found;
+    RETURN found;
+END $$;
