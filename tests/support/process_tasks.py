@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,11 @@ from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import StoreError
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.event_store.codec import encode
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.postgres.address import parse_address
+from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.sqlite.database import open_database
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.range_session import Outcome
@@ -194,6 +198,32 @@ def compete(
     say("done")
 
 
+def share_slots(path: Path, url: str, limit: int, lease: float, seed: int) -> None:
+    """Take slots of a database and give them back, until there is a file at ``path``."""
+    chance = random.Random(seed)
+    database = Database(parse_address(url))
+    admission = SharedAdmission(database, limit, f"p{seed}", lease, ticket_seconds=1)
+    say("working")
+    while not path.exists():
+        leave = admission.admit()
+        if leave is not None:
+            time.sleep(
+                lease if chance.random() < 0.1 else 0.02 * chance.random()
+            )  # some are renewed
+            leave()
+        time.sleep(chance.uniform(0, 0.02))
+    admission.close()
+    database.close()
+
+
+def hold_slots(path: Path, url: str, limit: int, lease: float) -> None:
+    """Take all the slots of a database, and hold them for ever."""
+    admission = SharedAdmission(Database(parse_address(url)), limit, "holder", lease)
+    leaves = [admission.admit() for _ in range(limit)]
+    say("holding", sum(leave is not None for leave in leaves))
+    wait()
+
+
 def fork(path: Path, within_a_call: bool) -> None:
     """Fork with a ledger open, and go on in both processes. The child ends first, as any process ends."""
     with opened(path) as parts:
@@ -252,6 +282,8 @@ TASKS = (
     finish_late,
     in_transaction,
     compete,
+    share_slots,
+    hold_slots,
 )
 
 

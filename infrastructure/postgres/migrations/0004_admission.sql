@@ -32,8 +32,7 @@ RETURNS boolean LANGUAGE sql VOLATILE AS $$
     SELECT bound - (SELECT count(*) FROM {schema}.admission_slots AS s WHERE s.renewed_at + s.lease > moment)
         > (SELECT count(*) FROM {schema}.admission_tickets AS t
             WHERE t.last_asked + t.kept > moment AND t.place < coalesce(
-                (SELECT own.place FROM {schema}.admission_tickets AS own
-                    WHERE own.asker = for_asker AND own.last_asked + own.kept > moment),
+                (SELECT own.place FROM {schema}.admission_tickets AS own WHERE own.asker = for_asker),
                 9223372036854775807))
 $$;
 
@@ -61,8 +60,7 @@ DECLARE
 BEGIN
     IF NOT {schema}.may_take_slot(for_asker, bound, moment) AND EXISTS (
         SELECT FROM {schema}.admission_tickets AS t
-            WHERE t.asker = for_asker AND t.last_asked BETWEEN moment - keep_ticket / 10 AND moment
-                AND t.last_asked + t.kept > moment
+            WHERE t.asker = for_asker AND t.last_asked BETWEEN moment - t.kept / 10 AND moment
     ) THEN
         RETURN false;
     END IF;
