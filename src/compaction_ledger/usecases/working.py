@@ -160,9 +160,9 @@ def again_at(report: CompactionReport, now: int, jitter: float) -> int | None:
         if planned.status in ("running", "waiting") and planned.retry_at is not None
     ]
     times += [at for outcome in report.outcomes for at in _times_of(outcome, now, soon)]
-    if len(report.outcomes) < len(report.plan.due):
-        attempted = any(outcome.attempted for outcome in report.outcomes)
-        times.append(now if attempted else soon)
+    left = len(report.outcomes) < len(report.plan.due)
+    if left and report.outcomes[-1].result not in HELD_BACK:
+        times.append(now)
     return min(times, default=None)
 
 
