@@ -335,7 +335,7 @@ def test_given_a_clock_set_back_when_asked_then_a_dead_holders_slot_is_over_afte
 def test_given_the_answer_is_lost_when_admitted_then_one_slot_is_taken(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Database._call
+    asked = Database.try_call
     lost = [2]
 
     def lose(database: Database, statement: Any, parameters: Sequence[Any]) -> Any:
@@ -346,7 +346,7 @@ def test_given_the_answer_is_lost_when_admitted_then_one_slot_is_taken(
         return answer
 
     admission = shared.process(2)
-    monkeypatch.setattr(Database, "_call", lose)
+    monkeypatch.setattr(Database, "try_call", lose)
     leave = taken(admission)
 
     assert admission.in_use() == 1
@@ -358,14 +358,14 @@ def test_given_the_answer_is_lost_when_admitted_then_one_slot_is_taken(
 def outage(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """What the database answers, from the first; as if nothing else could be had of it."""
     errors: list[Exception] = []
-    asked = Database._call
+    asked = Database.try_call
 
     def fail(database: Database, statement: Any, parameters: Sequence[Any]) -> Any:
         if errors:
             raise errors[0]
         return asked(database, statement, parameters)
 
-    monkeypatch.setattr(Database, "_call", fail)
+    monkeypatch.setattr(Database, "try_call", fail)
     return errors
 
 
