@@ -6,17 +6,18 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
 from backends import PostgresBackend
 from histories import CONVERSATION, SCOPE, lines
+from pg_bouncer import running_bouncer
 from psycopg.errors import ForeignKeyViolation
 
 from compaction_ledger.domain.errors import (
@@ -50,7 +51,7 @@ class Bench:
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A connection that goes past all of the ledger's software."""
-        return psycopg.connect(self.backend.url.partition("?schema=")[0].partition("&schema=")[0])
+        return psycopg.connect(self.backend.url.rpartition("schema=")[0][:-1])
 
     def sql(self, statement: str) -> bytes:
         return self.backend.database().sql(statement)
@@ -134,7 +135,7 @@ def test_a_new_conversation_is_made_once_by_all_who_begin_it(bench: Bench) -> No
             else:
                 stores[number].take_over(SCOPE, [NewThread(name, [message])])
 
-        at_once(*[lambda n=number: begin(n) for number in range(6)])  # type: ignore[misc]
+        at_once(*[lambda n=number: begin(n) for number in range(6)])
         assert sorted(texts(stores[0], name)) == [f"m{number}" for number in range(6)]
         assert [position for position, _ in bench.positions(name)] == list(range(6))
 
@@ -235,6 +236,29 @@ def test_a_conversation_that_is_deleted_meanwhile_is_begun_anew(bench: Bench) ->
     assert [position for position, _ in bench.positions()] == list(range(4))
     # Both were changed once; what was read of the first is still known to be out of date.
     assert store.revision(SCOPE, CONVERSATION) != before
+
+
+def test_through_a_pooler_that_hands_connections_on(bench: Bench) -> None:
+    """Nothing that is needed stays behind in a session (transaction mode)."""
+    direct, _, schema = bench.backend.url.rpartition("schema=")
+    with running_bouncer(direct[:-1], pool_size=2) as bouncer, ExitStack() as stack:
+        pooled = f"{bouncer.url(urlsplit(direct).path[1:])}?schema={schema}"
+        stores = [
+            PostgresTranscripts(stack.enter_context(closing(Database(parse_address(pooled)))))
+            for _ in range(5)
+        ]
+
+        def write(number: int) -> None:
+            store = stores[number]
+            for n in range(10):
+                name = f"w{number}-{n}"
+                store.append(SCOPE, CONVERSATION, [NewMessage(name, name, "user", "t")])
+                store.revise(SCOPE, CONVERSATION, name, name)
+                assert texts(store)[name] == name
+
+        at_once(*[lambda n=number: write(n) for number in range(5)])
+        assert len(texts(stores[0])) == 50
+    assert [position for position, _ in bench.positions()] == list(range(50))
 
 
 # --- much at once -------------------------------------------------------------------------------
@@ -499,6 +523,7 @@ WRITING = [
     "INSERT ON {schema}.conversations, {schema}.messages, {schema}.message_revisions, {schema}.runs",
     "UPDATE (revision, lines) ON {schema}.conversations",
     "EXECUTE ON FUNCTION {schema}.make_conversations, {schema}.change_conversation",
+    "EXECUTE ON FUNCTION {schema}.mark_transaction, {schema}.last_commit_of",
     "EXECUTE ON FUNCTION {schema}.write_lines, {schema}.write_runs, {schema}.write_revisions",
 ]
 
