@@ -12,7 +12,13 @@ from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded
 from compaction_ledger.domain.range_stream import RangeState
-from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.read_models import (
+    AttemptRow,
+    DeliveryRow,
+    GenerationProgress,
+    RangeRow,
+    SummaryRow,
+)
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -163,6 +169,10 @@ class ReadModels(Protocol):
 
     def registry_fingerprint(self) -> str:
         """Under which prompt registry the rows were built (P4)."""
+        ...
+
+    def progress(self) -> Sequence[GenerationProgress]:
+        """How far the rows have come that serve, and those that are being rebuilt (P3), by number."""
         ...
 
     def summaries(

@@ -112,3 +112,12 @@ class DeliveryRow:
     request_digest: str
     index: int
     recorded_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationProgress:
+    """How many facts a generation of rows reflects; ``active`` is the one that serves."""
+
+    number: int
+    position: int
+    active: bool

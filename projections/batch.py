@@ -1,13 +1,22 @@
-"""The rows that one batch of facts touches, on SQLite: read once, changed by the fold, written once."""
+"""The rows that one batch of facts touches: read at once, changed by the fold, written at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any, TypeGuard, TypeVar
 
-from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
+from compaction_ledger.domain.events import (
+    AttemptFailed,
+    AttemptStarted,
+    ClaimReleased,
+    Fact,
+    RangeClaimed,
+    RangeCompleted,
+    RequestDelivered,
+    SummaryImported,
+)
 from compaction_ledger.domain.log import Recorded
-from compaction_ledger.projections.generations import Cursor
+from compaction_ledger.projections.generations import Key, Session, Values
 from compaction_ledger.projections.records import (
     RECORDS,
     AttemptRecord,
@@ -21,78 +30,94 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class BatchRows:
-    """The rows that one batch of facts touches, read once and written once."""
+    """The rows of one generation that a batch of facts touches. What nobody foresaw is read one by one."""
 
-    def __init__(self, cursor: Cursor, generation: int) -> None:
-        self._cursor = cursor
+    def __init__(self, session: Session, generation: int) -> None:
+        self._session = session
         self._generation = generation
-        self._select = {kind: _select_one(kind, generation) for kind in RECORDS}
-        self._seen: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
-        self._changed: dict[type[Record], dict[Any, Record]] = {record: {} for record in RECORDS}
+        self._seen: dict[type[Record], dict[Key, Any]] = {record: {} for record in RECORDS}
+        self._stored: dict[type[Record], dict[Key, bool]] = {record: {} for record in RECORDS}
+        self._changed: dict[type[Record], dict[Key, Record]] = {record: {} for record in RECORDS}
 
     def fetch(self, entries: Sequence[Recorded]) -> None:
-        """Read the summaries and ranges of a batch at once, not one by one."""
-        identities = {e.fact.identity for e in entries if not isinstance(e.fact, RequestDelivered)}
-        self._fetch_all(SummaryRecord, identities, [(identity,) for identity in identities])
-        jobs = (e.fact.job for e in entries if isinstance(e.fact, (RangeClaimed, SummaryImported)))
-        ranges = {(job.scope, job.conversation, job.from_pair) for job in jobs}
-        self._fetch_all(RangeRecord, ranges, list(ranges))
-
-    def _fetch_all(
-        self, kind: type[AnyRecord], keys: set[Any], values: list[tuple[Any, ...]]
-    ) -> None:
-        if not keys:
-            return
-        names = ", ".join(columns(kind)[: kind.key])
-        marks = ", ".join([f"({', '.join('?' * kind.key)})"] * len(values))
-        self._cursor.execute(
-            f"SELECT * FROM {kind.table}_{self._generation} WHERE ({names}) IN (VALUES {marks})",
-            [value for row in values for value in row],
-        )
-        seen = self._seen[kind]
-        seen.update(dict.fromkeys(keys))
-        for row in self._cursor.fetchall():
-            record = kind.of(row)
-            seen[record.key_values()] = record
+        """Read what a batch will ask for, one question per table."""
+        facts = [entry.fact for entry in entries]
+        identities = {fact.identity for fact in facts if not isinstance(fact, RequestDelivered)}
+        self._look_up(SummaryRecord, identities, [(identity,) for identity in identities])
+        ranges = {
+            (job.scope, job.conversation, job.from_pair)
+            for job in (f.job for f in facts if isinstance(f, (RangeClaimed, SummaryImported)))
+        }
+        ranges |= {
+            (record.scope, record.conversation, record.from_pair)
+            for record in self._seen[SummaryRecord].values()
+            if record is not None
+        }
+        self._look_up(RangeRecord, ranges, ranges)
+        self._read(AttemptRecord, [(identity,) for identity in _earlier_attempts(facts)])
 
     def summary(self, identity: str) -> SummaryRecord | None:
         seen = self._seen[SummaryRecord]
-        return (
-            seen[identity]
-            if identity in seen
-            else self._fetch(SummaryRecord, (identity,), identity)
-        )
+        return seen[identity] if identity in seen else self._one(SummaryRecord, identity)
 
     def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
         seen = self._seen[RangeRecord]
-        return seen[key] if key in seen else self._fetch(RangeRecord, key, key)
+        return seen[key] if key in seen else self._one(RangeRecord, key)
 
     def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
         seen = self._seen[AttemptRecord]
-        return seen[key] if key in seen else self._fetch(AttemptRecord, key, key)
+        return seen[key] if key in seen else self._one(AttemptRecord, key)
 
     def put(self, record: Record) -> None:
         kind, key = type(record), record.key_values()
         self._seen[kind][key] = self._changed[kind][key] = record
 
     def write(self) -> None:
-        """Store every changed row, one statement per table, in the order of the tables' keys."""
-        for kind, records in self._changed.items():
-            rows = map(kind.values_of, [records[key] for key in sorted(records)])
-            self._cursor.executemany(_upsert(kind, self._generation), rows)
+        """Store every changed row, in the order of the tables' keys."""
+        for kind, changed in self._changed.items():
+            if changed:
+                rows = [changed[key] for key in sorted(changed)]
+                self._session.write(kind, self._generation, rows, self._stored[kind])
 
-    def _fetch(self, kind: type[AnyRecord], values: tuple[Any, ...], key: Any) -> AnyRecord | None:
-        self._cursor.execute(self._select[kind], values)
-        row = self._cursor.fetchone()
-        record = self._seen[kind][key] = kind.of(row) if row else None
+    def _one(self, kind: type[AnyRecord], key: Key) -> AnyRecord | None:
+        self._look_up(kind, [key], [key if kind.key > 1 else (key,)])
+        record: AnyRecord | None = self._seen[kind][key]
         return record
 
+    def _look_up(
+        self, kind: type[Record], keys: Collection[Key], values: Collection[Values]
+    ) -> None:
+        """Read rows by their primary keys, and remember which are not there."""
+        self._seen[kind].update(dict.fromkeys(keys))
+        self._stored[kind].update(dict.fromkeys(keys, False))
+        self._read(kind, values)
 
-def _select_one(kind: type[Record], generation: int) -> str:
-    where = " AND ".join(f"{name} = ?" for name in columns(kind)[: kind.key])
-    return f"SELECT * FROM {kind.table}_{generation} WHERE {where}"
+    def _read(self, kind: type[Record], keys: Collection[Values]) -> None:
+        """Read rows by their primary keys, or by the first columns of these."""
+        if not keys:
+            return
+        names = columns(kind)[: len(next(iter(keys)))]
+        seen, stored = self._seen[kind], self._stored[kind]
+        for row in self._session.rows_at(kind, self._generation, names, keys):
+            record = kind.of(row)
+            key = record.key_values()
+            seen[key] = record
+            stored[key] = True
 
 
-def _upsert(kind: type[Record], generation: int) -> str:
-    marks = ",".join("?" * len(columns(kind)))
-    return f"INSERT OR REPLACE INTO {kind.table}_{generation} VALUES ({marks})"
+def _earlier_attempts(facts: Sequence[Fact]) -> set[str]:
+    """The identities of attempts that end in these facts and began before."""
+    begun: set[str] = set()
+    ended: set[str] = set()
+    for fact in facts:
+        if isinstance(fact, AttemptStarted):
+            begun.add(fact.identity)
+        elif _ends_an_attempt(fact) and fact.identity not in begun:
+            ended.add(fact.identity)
+    return ended
+
+
+def _ends_an_attempt(fact: Fact) -> TypeGuard[AttemptFailed | RangeCompleted | ClaimReleased]:
+    return isinstance(fact, (AttemptFailed, RangeCompleted)) or (
+        isinstance(fact, ClaimReleased) and fact.reason == "outdone"
+    )

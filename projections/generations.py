@@ -1,4 +1,4 @@
-"""Generations of read-model tables on SQLite: which one serves, and how the next one takes its place (P3).
+"""Generations of read-model tables: what is known of each, and what a database does with them (P3).
 
 The table of generations says of each how far it has come, the layout of its tables, and the verdicts that
 its rows are judged by. What stands in it is believed no more than a row: it is checked when it is read.
@@ -6,31 +6,25 @@ its rows are judged by. What stands in it is believed no more than a row: it is 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from compaction_ledger.domain.canonical import MAX_INTEGER
 from compaction_ledger.domain.errors import DamagedReadModel
-from compaction_ledger.projections.records import RECORDS
+from compaction_ledger.projections.records import RECORDS, Record
 
 LAYOUT = 1
 """Of the tables and of what the fold puts into them: another number with every change of either."""
 
-_COLUMNS = ("generation", "position", "layout", "verdicts", "active")
-_MAX_NUMBER = 10**9 - 1
-_TABLE = re.compile(rf"(?:{'|'.join(record.table for record in RECORDS)})_([1-9][0-9]{{0,8}})")
+MAX_NUMBER = 10**9 - 1
+TABLE_NAME = rf"({'|'.join(record.table for record in RECORDS)})_([1-9][0-9]{{0,8}})"
+"""A regular expression of the names of tables, with their generation's number."""
 
+Values = Sequence[Any]
+Key = Any
+"""The values of a primary key, as :meth:`Record.key_values` gives them."""
 
-class Cursor(Protocol):
-    """The part of a DB-API cursor that is used here."""
-
-    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any: ...
-    def executemany(self, statement: str, parameters: Iterable[Sequence[Any]], /) -> Any: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
+T = TypeVar("T")
 
 
 class ReplacedGeneration(Exception):
@@ -44,7 +38,7 @@ class Generation(NamedTuple):
     position: int
     layout: int
     verdicts: str
-    active: int
+    active: bool
 
     @property
     def is_ours(self) -> bool:
@@ -52,139 +46,144 @@ class Generation(NamedTuple):
         return self.layout == LAYOUT
 
 
-# Whatever stands in a column, all of them can be read: text that is none would spoil the whole answer.
-_NUMBER = "CASE typeof({0}) WHEN 'integer' THEN {0} END"
-_NUMBERS = ("generation", "position", "layout", "active")
-_ROWS = (
-    f"SELECT {', '.join(map(_NUMBER.format, _NUMBERS))}, CAST(verdicts AS BLOB)"
-    " FROM read_model_generations"
-)
+def checked(number: Any, position: Any, layout: Any, active: Any, verdicts: Any) -> Generation:
+    """The generation that a row of the table tells of. Raises :class:`DamagedReadModel`.
 
-
-def serving(cursor: Cursor) -> Generation:
-    """The generation that serves, of whatever layout. Raises :class:`DamagedReadModel`."""
-    cursor.execute(f"{_ROWS} WHERE active = 1")
-    row = cursor.fetchone()
-    if row is None:
-        raise DamagedReadModel("the read models have no serving generation")
-    return _checked(row)
-
-
-def find(cursor: Cursor, number: int) -> Generation:
-    """The generation with this number. Raises :class:`ReplacedGeneration`."""
-    cursor.execute(f"{_ROWS} WHERE generation = ?", (number,))
-    row = cursor.fetchone()
-    if row is None:
-        raise ReplacedGeneration
-    return _checked(row)
-
-
-def newest(cursor: Cursor) -> Generation | None:
-    """The generation that was begun last."""
-    cursor.execute(f"{_ROWS} ORDER BY generation DESC LIMIT 1")
-    row = cursor.fetchone()
-    return None if row is None else _checked(row)
-
-
-def _checked(row: Sequence[Any]) -> Generation:
-    """A generation of another layout is only known to be one: what else is said of it is not ours to read."""
-    number, position, layout, active, verdicts = row
+    One of another layout is only known to be one: what else is said of it is not ours to read.
+    """
     if layout != LAYOUT:
-        return Generation(number or 0, position or 0, layout or 0, "", active or 0)
-    sound = type(number) is type(position) is type(active) is int and type(verdicts) is bytes
-    if not (sound and 0 < number <= _MAX_NUMBER and 0 <= position <= MAX_INTEGER):
+        numbers = [value if type(value) is int else 0 for value in (number, position, layout)]
+        return Generation(numbers[0], numbers[1], numbers[2], "", active == 1)
+    sound = type(number) is type(position) is int and type(verdicts) is str
+    if not (sound and 0 < number <= MAX_NUMBER and 0 <= position <= MAX_INTEGER):
         raise DamagedReadModel("the table of the read models' generations is damaged")
-    return Generation(number, position, layout, verdicts.decode(errors="replace"), active)
+    return Generation(number, position, LAYOUT, verdicts, active == 1)
 
 
-def has_state(cursor: Cursor) -> bool:
-    """Whether the table of generations is there, and is the one that we know."""
-    cursor.execute("SELECT name FROM pragma_table_info('read_model_generations')")
-    return tuple(name for (name,) in cursor.fetchall()) == _COLUMNS
+def none_serves() -> DamagedReadModel:
+    """The error where no generation is marked as the one that serves."""
+    return DamagedReadModel("the read models have no serving generation")
 
 
-def is_newer(cursor: Cursor) -> bool:
-    """Whether the serving generation is of a layout from after this software."""
-    return has_state(cursor) and serving(cursor).layout > LAYOUT
+class Session(Protocol):
+    """What one transaction can ask of the generations and their rows, and change."""
+
+    # --- which there are ---
+
+    def serving(self) -> Generation:
+        """The generation that serves, of whatever layout. Raises :class:`DamagedReadModel`."""
+        ...
+
+    def find(self, number: int) -> Generation:
+        """The generation with this number. Raises :class:`ReplacedGeneration`."""
+        ...
+
+    def known(self) -> Sequence[Generation]:
+        """All generations, by number; none where there is no table of them that we know."""
+        ...
+
+    def is_prepared(self) -> bool:
+        """Whether there is anything of read models, of whatever shape."""
+        ...
+
+    def is_known(self) -> bool:
+        """Whether there is a table of generations, and it is the one that we know."""
+        ...
+
+    def is_kept_by_others(self) -> bool:
+        """Whether the serving generation is of a layout from after this software."""
+        ...
+
+    # --- their life ---
+
+    def hold(self, number: int) -> Generation | None:
+        """Have a generation for oneself until the transaction ends; ``None`` while another has it.
+
+        Raises :class:`ReplacedGeneration`.
+        """
+        ...
+
+    def hold_all(self) -> None:
+        """Have all generations for oneself until the transaction ends. Waits, but not for long."""
+        ...
+
+    def begin(self, verdicts: str) -> int:
+        """Begin a new generation and return its number; others that do not serve are over."""
+        ...
+
+    def index(self, number: int) -> None:
+        """Make the indexes that only readers need, where they are not there yet."""
+        ...
+
+    def advance(self, number: int, position: int) -> None:
+        """Note how far a generation has come."""
+        ...
+
+    def switch(self, number: int) -> None:
+        """Let a generation serve that is complete; all others are over."""
+        ...
+
+    # --- rows ---
+
+    def rows(
+        self, kind: type[Record], number: int, given: Mapping[str, str], order: str
+    ) -> Sequence[Values]:
+        """The rows of one table whose columns have the ``given`` values, in order."""
+        ...
+
+    def rows_at(
+        self, kind: type[Record], number: int, names: Sequence[str], keys: Collection[Values]
+    ) -> Sequence[Values]:
+        """The rows of one table whose columns ``names`` have the values of one of ``keys``."""
+        ...
+
+    def write(
+        self,
+        kind: type[Record],
+        number: int,
+        rows: Sequence[Record],
+        stored: Mapping[Key, bool],
+    ) -> None:
+        """Store whole rows, over those that have the same key; ``stored`` says of which keys it is known."""
+        ...
 
 
-def is_prepared(cursor: Cursor) -> bool:
-    """Whether there is a table of generations, of whatever shape."""
-    cursor.execute("SELECT count(*) FROM sqlite_master WHERE name = 'read_model_generations'")
-    return bool(cursor.fetchone()[0])
+class Store(Protocol):
+    """A database that holds the read models' tables."""
 
+    read_only: bool
+    batch: int
+    """How many facts are applied at once by a follower."""
+    rebuild_batch: int
+    """As ``batch``, where nobody waits for the rows."""
+    damage: tuple[type[Exception], ...]
+    """What a question raises where tables or rows are not what they should be."""
 
-def begin(cursor: Cursor, verdicts: str) -> Generation:
-    """Tables for a new generation; what a killed rebuild left behind is dropped."""
-    if not has_state(cursor):
-        cursor.execute("DROP TABLE IF EXISTS read_model_generations")
-        for statement in _statements("state.sql"):
-            cursor.execute(statement)
-    cursor.execute(
-        "DELETE FROM read_model_generations WHERE generation NOT BETWEEN 1 AND ?",
-        (_MAX_NUMBER - 1,),
-    )
-    cursor.execute("SELECT generation FROM read_model_generations")
-    known = {number for (number,) in cursor.fetchall()}
-    tables = _tables(cursor)
-    cursor.execute("SELECT generation FROM read_model_generations WHERE active = 1")
-    _drop(cursor, tables, keep=cursor.fetchone())
-    number = max(known | set(tables.values()), default=0) + 1
-    _run(cursor, "tables.sql", number)
-    begun = Generation(number, 0, LAYOUT, verdicts, 0)
-    cursor.execute("INSERT INTO read_model_generations VALUES (?, ?, ?, ?, ?)", begun)
-    return begun
+    def read(self, work: Callable[[Session], T], *, lenient: bool = False) -> T:
+        """Ask in one snapshot; ``lenient`` gives what is no text as it is, where that can be."""
+        ...
 
+    def serving(self) -> Generation:
+        """As :meth:`Session.serving`, in a transaction of its own."""
+        ...
 
-def advance(cursor: Cursor, number: int, position: int) -> None:
-    """Note how far a generation has come."""
-    cursor.execute(
-        "UPDATE read_model_generations SET position = ? WHERE generation = ?", (position, number)
-    )
+    def select(
+        self, kind: type[Record], given: Mapping[str, str], order: str, *, lenient: bool = False
+    ) -> Sequence[Values] | None:
+        """Rows of the serving generation, in one snapshot; ``None`` where it is not of our layout."""
+        ...
 
+    def change(self, work: Callable[[Session], T]) -> T:
+        """Change all that ``work`` does or nothing; it may be called again, if nothing was stored.
 
-def switch(cursor: Cursor, number: int) -> None:
-    """Let a generation serve that is complete, and drop all others."""
-    _run(cursor, "indexes.sql", number)
-    _drop(cursor, _tables(cursor), keep=(number,))
-    cursor.execute("UPDATE read_model_generations SET active = 1 WHERE generation = ?", (number,))
+        It need not be on the disk when this returns: it can be made again from the log.
+        """
+        ...
 
+    def release(self) -> None:
+        """End the transactions of followers that hold a generation and do nothing any more."""
+        ...
 
-def served_position(cursor: Cursor) -> int:
-    """How far the rows have come that serve now; 0 where nothing of them can be read."""
-    try:
-        at = serving(cursor)
-    except DamagedReadModel:
-        return 0
-    return at.position if at.is_ours else 0
-
-
-def _tables(cursor: Cursor) -> dict[str, int]:
-    """All tables of any generation, with its number."""
-    cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    found = (_TABLE.fullmatch(name) for (name,) in cursor.fetchall())
-    return {match[0]: int(match[1]) for match in found if match}
-
-
-def _drop(cursor: Cursor, tables: dict[str, int], keep: tuple[int] | None) -> None:
-    kept = keep[0] if keep else 0
-    for name, number in tables.items():
-        if number != kept:
-            cursor.execute(f"DROP TABLE {name}")
-    cursor.execute("DELETE FROM read_model_generations WHERE generation <> ?", (kept,))
-
-
-def _run(cursor: Cursor, script: str, number: int) -> None:
-    for statement in _statements(script):
-        cursor.execute(statement.replace("{g}", str(number)))
-
-
-@cache
-def _statements(name: str) -> tuple[str, ...]:
-    script = (
-        files("compaction_ledger.projections")
-        .joinpath("sql")
-        .joinpath(name)
-        .read_text(encoding="utf-8")
-    )
-    return tuple(part.strip() for part in script.split(";") if part.strip())
+    def clean(self) -> None:
+        """Give back what generations left that are over, as far as nobody uses it any more."""
+        ...

@@ -8,7 +8,13 @@ from typing import Any
 
 from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
-from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.read_models import (
+    AttemptRow,
+    DeliveryRow,
+    GenerationProgress,
+    RangeRow,
+    SummaryRow,
+)
 from compaction_ledger.projections.fold import apply
 from compaction_ledger.projections.records import (
     AttemptRecord,
@@ -61,6 +67,8 @@ class MemoryReadModels:
         self._stop = stop
         self._rows = MemoryRows()
         self._position = 0
+        self._number = 1
+        self._rebuilt: MemoryReadModels | None = None
         self._lock = RLock()  # each fact is applied once, whoever follows (P2)
 
     def position(self) -> int:
@@ -68,6 +76,16 @@ class MemoryReadModels:
 
     def registry_fingerprint(self) -> str:
         return self._registry.fingerprint
+
+    def progress(self) -> Sequence[GenerationProgress]:
+        """How far the rows have come that serve, and those that are being rebuilt."""
+        with self._lock:
+            told = [GenerationProgress(self._number, self._position, active=True)]
+            if self._rebuilt is not None:
+                told.append(
+                    GenerationProgress(self._number + 1, self._rebuilt.position(), active=False)
+                )
+            return told
 
     def summaries(
         self, scope: str, conversation: str, on_damaged: OnDamaged | None = None
@@ -139,9 +157,13 @@ class MemoryReadModels:
         return self._position
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
-        fresh = MemoryReadModels(self._registry, stop=self._stop)
-        fresh.catch_up(log, progress)
-        with self._lock:
-            self._position = fresh.catch_up(log)  # what came meanwhile
-            self._rows = fresh._rows
-            return self._position
+        self._rebuilt = fresh = MemoryReadModels(self._registry, stop=self._stop)
+        try:
+            fresh.catch_up(log, progress)
+            with self._lock:
+                self._position = fresh.catch_up(log)  # what came meanwhile
+                self._rows = fresh._rows
+                self._number += 1
+                return self._position
+        finally:
+            self._rebuilt = None

@@ -44,7 +44,7 @@ from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.read_models import AttemptRow, RangeRow, SummaryRow
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
-from compaction_ledger.projections.sqlite import REBUILD_BATCH
+from compaction_ledger.projections.sqlite import SQLiteStore
 from compaction_ledger.settings import Settings
 
 JOB = made_up_job()
@@ -80,7 +80,7 @@ def folded(
     return fresh.records()
 
 
-LONG = 2 * REBUILD_BATCH + 2
+LONG = 2 * SQLiteStore.rebuild_batch + 2
 
 
 def long_history(parts: Parts, facts: int = LONG) -> None:

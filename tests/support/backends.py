@@ -224,6 +224,7 @@ class PostgresBackend:
 BACKENDS: dict[str, type[MemoryBackend | SQLiteBackend | PostgresBackend]] = {
     "memory": MemoryBackend,
     "sqlite": SQLiteBackend,
+    "postgres": PostgresBackend,
 }
 
 

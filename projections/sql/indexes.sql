@@ -1,4 +1,0 @@
--- Made when a generation is complete: one sort is cheaper than an insertion for each row.
-CREATE INDEX summaries_{g}_conversation ON summaries_{g} (scope, conversation, from_pair);
-CREATE INDEX attempts_{g}_conversation ON attempts_{g} (scope, conversation, started_index);
-CREATE INDEX deliveries_{g}_conversation ON deliveries_{g} (scope, conversation, idx);

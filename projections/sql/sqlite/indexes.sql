@@ -1,0 +1,4 @@
+-- Made when a generation is complete: one sort is cheaper than an insertion for each row.
+CREATE INDEX IF NOT EXISTS summaries_{g}_conversation ON summaries_{g} (scope, conversation, from_pair);
+CREATE INDEX IF NOT EXISTS attempts_{g}_conversation ON attempts_{g} (scope, conversation, started_index);
+CREATE INDEX IF NOT EXISTS deliveries_{g}_conversation ON deliveries_{g} (scope, conversation, idx);
