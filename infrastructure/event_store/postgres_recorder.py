@@ -17,6 +17,7 @@ from eventsourcing.postgres import PostgresApplicationRecorder
 from compaction_ledger.domain.errors import (
     DamagedLog,
     InvalidSetting,
+    StoreError,
     StoreUnavailable,
     TimeHasPassed,
 )
@@ -112,9 +113,15 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
 
         try:
             return self.datastore.until_it_works(append)
-        except StoreUnavailable as error:
+        except TimeHasPassed:
+            raise
+        except (
+            StoreError
+        ) as error:  # of the last copy that was sent; of the first one nothing is known
             if sent[0]:
-                raise StoreUnavailable(f"{error}; it is not known whether it was stored") from error
+                raise StoreUnavailable(
+                    f"it is not known whether it was stored: an answer was lost, and then: {error}"
+                ) from error
             raise
 
     def _sending(
@@ -222,7 +229,8 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         """The reference of a conversation, if it has one."""
         rows = self.datastore.call(
             self.datastore.sql(
-                "SELECT reference FROM {schema}.subjects WHERE scope = %s AND conversation = %s"
+                "SELECT reference FROM {schema}.subjects "
+                "WHERE name = {schema}.conversation_name(%s, %s)"
             ),
             (scope, conversation),
         )

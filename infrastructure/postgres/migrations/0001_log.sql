@@ -18,13 +18,19 @@ CREATE TABLE {schema}.stored_events (
     UNIQUE (originator_id, originator_version)
 );
 
+-- What a conversation is found by: two ids may be longer together than an entry of an index (E4).
+CREATE FUNCTION {schema}.conversation_name(of_scope text, of_conversation text)
+RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(convert_to(of_scope, 'UTF8') || '\x00'::bytea || convert_to(of_conversation, 'UTF8'))
+$$;
+
 -- The random reference that stands for a conversation in the log (L3, L4), also when that has been erased (S3).
 CREATE TABLE {schema}.subjects (
+    name         bytea PRIMARY KEY,
     scope        text COLLATE "C" NOT NULL,
     conversation text COLLATE "C" NOT NULL,
     reference    text COLLATE "C" NOT NULL UNIQUE,
-    state        text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased')),
-    PRIMARY KEY (scope, conversation)
+    state        text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased'))
 );
 
 CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -93,11 +99,11 @@ RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    INSERT INTO {schema}.subjects (scope, conversation, reference)
-        VALUES (of_scope, of_conversation, new_reference)
-        ON CONFLICT (scope, conversation) DO NOTHING;
+    INSERT INTO {schema}.subjects (name, scope, conversation, reference)
+        VALUES ({schema}.conversation_name(of_scope, of_conversation), of_scope, of_conversation, new_reference)
+        ON CONFLICT (name) DO NOTHING;
     RETURN (SELECT s.reference FROM {schema}.subjects AS s
-        WHERE s.scope = of_scope AND s.conversation = of_conversation);
+        WHERE s.name = {schema}.conversation_name(of_scope, of_conversation));
 END $$;
 
 -- The last transaction that each connection committed: so a client whose commit was not answered learns whether it
