@@ -36,6 +36,15 @@ class StartAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewClaim:
+    """The model is still at work: the claim's holder lets the lease begin anew (A5)."""
+
+    claim_id: str
+    now: int
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
 class FinishAttempt:
     """The model answered, or did not: success or failure is decided by the contract C1 to C4.
 
@@ -69,4 +78,4 @@ class ImportSummary:
     made_at: int | None = None
 
 
-Command = ClaimRange | StartAttempt | FinishAttempt | ReleaseClaim | ImportSummary
+Command = ClaimRange | StartAttempt | RenewClaim | FinishAttempt | ReleaseClaim | ImportSummary

@@ -54,6 +54,15 @@ class AttemptStarted(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRenewed(_Stored):
+    """The holder is still at its attempt: its lease ends at ``expires_at``, later than before (A5)."""
+
+    claim_id: str
+    identity: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptFailed(_Stored):
     """The attempt brought no acceptable summary (C4). ``also`` are the further codes that applied."""
 
@@ -111,7 +120,13 @@ class SummaryImported(_Stored):
 
 
 RangeFact = (
-    RangeClaimed | AttemptStarted | AttemptFailed | RangeCompleted | ClaimReleased | SummaryImported
+    RangeClaimed
+    | AttemptStarted
+    | ClaimRenewed
+    | AttemptFailed
+    | RangeCompleted
+    | ClaimReleased
+    | SummaryImported
 )
 
 

@@ -19,6 +19,7 @@ from compaction_ledger.domain.commands import (
     FinishAttempt,
     ImportSummary,
     ReleaseClaim,
+    RenewClaim,
     StartAttempt,
 )
 from compaction_ledger.domain.errors import (
@@ -37,6 +38,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     RangeClaimed,
     RangeCompleted,
     RangeFact,
@@ -135,6 +137,8 @@ def decide(state: RangeState, command: Command) -> Decision:
             return _claim(state, command)
         case StartAttempt():
             return _start(state, command)
+        case RenewClaim():
+            return _renew(state, command)
         case FinishAttempt():
             return _finish(state, command)
         case ReleaseClaim():
@@ -157,6 +161,7 @@ def steady(state: RangeState, now: int) -> tuple[int, int]:
     """From when until when (exclusive) every decision on ``state`` falls out as it does at ``now`` (A5).
 
     Between two moments that ``decide`` compares the time with: ends of leases, beginnings and ends of waits.
+    (Whether a lease that holds is renewed or holds as long already, nobody has to be quick to store.)
     """
     not_before, not_after = ALWAYS
     for moment in _moments(state):
@@ -236,6 +241,25 @@ def _start(state: RangeState, command: StartAttempt) -> Decision:
         command.claim_id, command.attempt_id, claim.identity, number, command.now + command.lease
     )
     return Decision((started,))
+
+
+def _renew(state: RangeState, command: RenewClaim) -> Decision:
+    """Only an attempt that runs keeps its lease, and only as long as something can come of it."""
+    _check_lease(command.now, command.lease)
+    claim = state.open.get(command.claim_id)
+    if claim is None:
+        return Decision(refusal=_not_open(state, command.claim_id))
+    if command.now >= claim.expires_at:
+        return _expired(claim)
+    if claim.attempt_id is None:
+        return Decision(refusal=AttemptOutOfTurn(f"no attempt of claim {claim.claim_id} is open"))
+    completed = state.completions.get(claim.identity)
+    if completed is not None:  # imported while the attempt runs
+        return _closed_meanwhile(claim, AlreadyCompleted(claim.identity, completed.version))
+    expires_at = command.now + command.lease
+    if expires_at <= claim.expires_at:
+        return ALREADY_DONE
+    return Decision((ClaimRenewed(claim.claim_id, claim.identity, expires_at),))
 
 
 def _finish(state: RangeState, command: FinishAttempt) -> Decision:
@@ -464,6 +488,8 @@ def _changes(state: RangeState, fact: RangeFact) -> dict[str, Any]:
                 "open": _open_with(state, fact.claim_id, attempt),
                 "attempts": {**state.attempts, fact.identity: count},
             }
+        case ClaimRenewed():
+            return {"open": _open_with(state, fact.claim_id, {"expires_at": fact.expires_at})}
         case AttemptFailed():
             waits = {} if fact.retry_at is None else {fact.identity: fact.retry_at}
             return {

@@ -12,6 +12,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     Fact,
     RangeClaimed,
     RangeCompleted,
@@ -79,6 +80,15 @@ def _started(rows: Rows, entry: Recorded, fact: AttemptStarted, _judge: Judge) -
             started_at=entry.recorded_at,
         )
     )
+    _set_range(rows, entry, summary, "running")
+
+
+def _renewed(rows: Rows, entry: Recorded, fact: ClaimRenewed, _judge: Judge) -> None:
+    summary = _known(rows, entry, fact.identity)
+    if _is_finished(summary):  # by an import, meanwhile
+        return
+    summary.expires_at = fact.expires_at
+    rows.put(summary)
     _set_range(rows, entry, summary, "running")
 
 
@@ -281,6 +291,7 @@ def _set_range(
 _APPLY: dict[type[Fact], Callable[[Rows, Recorded, Any, Judge], None]] = {
     RangeClaimed: _claimed,
     AttemptStarted: _started,
+    ClaimRenewed: _renewed,
     AttemptFailed: _failed,
     RangeCompleted: _completed,
     ClaimReleased: _released,

@@ -22,6 +22,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     Fact,
     RangeClaimed,
     RangeCompleted,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 STORED_NAMES: dict[type[Fact], tuple[str, int]] = {  # as it is written now
     RangeClaimed: ("RangeClaimed", 1),
     AttemptStarted: ("AttemptStarted", 1),
+    ClaimRenewed: ("ClaimRenewed", 1),
     AttemptFailed: ("AttemptFailed", 1),
     RangeCompleted: ("RangeCompleted", 1),
     ClaimReleased: ("ClaimReleased", 1),

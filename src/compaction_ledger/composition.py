@@ -234,6 +234,7 @@ def compactor(
         gate=parts.gate,
         holder=holder or worker_name(),
         lease=int(settings.lease_seconds * 1_000_000),
+        longest_attempt=int(settings.longest_attempt_seconds * 1_000_000),
         stop=stop,
     )
 

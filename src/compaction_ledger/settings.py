@@ -23,7 +23,10 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lease_seconds: float = Field(default=300.0, gt=0, le=86_400)
-    """How long a claim holds; it begins anew when an attempt starts (A5)."""
+    """How long a claim holds; it begins anew when an attempt starts, and while one runs (A5)."""
+
+    longest_attempt_seconds: float = Field(default=3_600.0, ge=0, le=604_800)
+    """For how long the lease of a running attempt is renewed; then it runs out (A5)."""
 
     attempts_at_once: int = Field(default=4, ge=1, le=10_000)
     """The bound on attempts at once in this process (D1)."""

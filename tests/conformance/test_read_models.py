@@ -27,7 +27,7 @@ from histories import (
     present_job,
 )
 from processes import run_all, running, wait_for, worker
-from scenarios import MODEL, OTHER_MODEL, claimed, completed, released
+from scenarios import MODEL, OTHER_MODEL, claimed, completed, imported, released, renewed, started
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
@@ -40,7 +40,7 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.domain.identity import Job, PromptVersion
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
-from compaction_ledger.domain.range_stream import EMPTY
+from compaction_ledger.domain.range_stream import EMPTY, fold
 from compaction_ledger.domain.read_models import AttemptRow, RangeRow, SummaryRow
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
@@ -167,6 +167,46 @@ def test_an_attempt_under_way(parts: Parts, backend: Backend) -> None:
     assert (attempt.number, attempt.outcome, attempt.holder) == (1, "running", "w")
     assert (attempt.started_index, attempt.started_at) == (1, START + 10_000_000)
     assert (attempt.ended_index, attempt.ended_at) == (None, None)
+
+
+def test_a_renewed_lease(parts: Parts, backend: Backend) -> None:
+    one = Worker(parts, JOB)
+    one.claim()
+    one.start()
+    before, (attempt,) = summary(parts), attempts(parts)
+    backend.clock.advance(10)
+    one.renew()
+    row, found = summary(parts), range_row(parts)
+    assert row == replace(before, expires_at=START + 10_000_000 + LEASE)
+    assert (found.status, found.expires_at) == ("running", row.expires_at)
+    assert (found.updated_index, found.updated_at) == (2, START + 10_000_000)
+    assert list(attempts(parts)) == [attempt]
+
+
+def test_a_renewal_beside_an_import_of_its_identity_says_nothing_more(parts: Parts) -> None:
+    """Today's rules refuse it; what was legal once is read for ever (A10)."""
+    facts = (claimed(job=JOB), started(job=JOB), imported(job=JOB))
+    parts.context.log.append(key_of(JOB), EMPTY, facts)
+    rows = summary(parts), range_row(parts)
+    renewal = renewed(expires_at=START + 9 * LEASE, job=JOB)
+    parts.context.log.append(key_of(JOB), fold(facts), [renewal])
+    assert (summary(parts), range_row(parts)) == rows
+    assert (rows[0].status, rows[1].status) == ("imported", "done")
+
+
+def test_an_old_source_that_is_renewed_leaves_the_range_to_the_new_one(
+    parts: Parts, backend: Backend
+) -> None:
+    older = replace(JOB, source_hash="ab" * 32)
+    old, new = Worker(parts, older, "old"), Worker(parts, JOB, "new")
+    old.claim()
+    old.start()
+    new.claim()
+    before = range_row(parts)
+    backend.clock.advance(10)
+    old.renew()
+    assert range_row(parts) == before
+    assert summary(parts, older).expires_at == START + 10_000_000 + LEASE
 
 
 def test_a_completion(parts: Parts, backend: Backend) -> None:

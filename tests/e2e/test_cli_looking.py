@@ -142,6 +142,22 @@ def test_log_for_people(demo_ledger: Path, size: int) -> None:
     assert rest.splitlines()[-1].endswith(f"events of {size}; this is the end.")
 
 
+def test_log_says_until_when_a_lease_was_renewed(tmp_path: Path) -> None:
+    store = SQLiteBackend(tmp_path)
+    one = Worker(store.open(), made_up_job())
+    one.claim()
+    one.start()
+    store.clock.advance(60)
+    one.renew()
+    store.close()
+    until = moment(START + 60_000_000 + LEASE)
+    line = call("log", "--from", "2", ledger=store.path).fine().out
+    assert "ClaimRenewed" in line
+    assert f"until {until[:19]}Z" in line
+    (row,) = call("ranges", "--json", ledger=store.path).fine().json["ranges"]
+    assert (row["expires_at"], row["updated_index"]) == (until, 2)
+
+
 def test_a_reader_that_leaves_is_no_error(demo_ledger: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "compaction_ledger", "log", "--json", "--ledger", str(demo_ledger)],

@@ -7,13 +7,24 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from backends import SECOND, START, SQLiteBackend
-from histories import CONVERSATION, LEASE, SCOPE, TRUNCATED, Worker, key_of, made_up_job
+from histories import (
+    CONVERSATION,
+    LEASE,
+    SCOPE,
+    TRUNCATED,
+    Worker,
+    fill,
+    key_of,
+    made_up_job,
+    present_job,
+)
 from processes import Process, kill_all, output, running, tell, wait_for, worker
 
 from compaction_ledger.composition import Parts
@@ -268,6 +279,56 @@ def test_a_worker_paused_past_its_lease_is_refused_though_nobody_took_over(
     everything_holds(parts)
 
 
+def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
+    store: SQLiteBackend,
+) -> None:
+    parts = store.open()
+    fill(parts)
+    with running("compact_when_told", store.path, 1.0) as paused:
+        wait_for(paused, "asked")
+        time.sleep(1.5)
+        assert wait_until(lambda: "ClaimRenewed" in names(parts))
+        paused.send_signal(signal.SIGSTOP)
+        time.sleep(1.1)
+        renewed = parts.context.log.size()
+        time.sleep(0.5)
+        assert parts.context.log.size() == renewed
+        tell(paused)
+        paused.send_signal(signal.SIGCONT)
+        assert wait_for(paused, "result") == ["refused"]
+    assert {"AttemptFailed", "ClaimReleased"} <= set(names(parts))
+    assert "RangeCompleted" not in names(parts)
+    everything_holds(parts)
+
+
+def test_a_killed_worker_renews_nothing_any_more(store: SQLiteBackend) -> None:
+    parts = store.open()
+    fill(parts)
+    with running("compact_when_told", store.path, 1.0) as killed:
+        wait_for(killed, "asked")
+        assert wait_until(lambda: "ClaimRenewed" in names(parts))
+        kill_all([killed])
+        time.sleep(1.1)
+    store.clock.now = time.time_ns() // 1_000
+    other = Worker(store.open(), present_job(parts), "other")
+    other.claim()
+    other.start()
+    other.finish()
+    everything_holds(parts)
+
+
+def names(parts: Parts) -> list[str]:
+    return [type(entry.fact).__name__ for entry in parts.context.log.read(0, 10**6)]
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 30) -> bool:
+    """Whether it happened before so many seconds were over."""
+    end = time.monotonic() + seconds
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.02)
+    return happened()
+
+
 # --- clocks that jump (A5) ----------------------------------------------------------------------
 
 DAY = 86_400 * SECOND
@@ -283,7 +344,7 @@ def test_jumping_clocks_never_make_two_completions_or_a_third_attempt(
     for step in range(120):
         store.clock.now = START + chance.randint(-3 * DAY, 3 * DAY)
         one = chance.choice(workers)
-        action = chance.choice((one.claim, one.start, one.finish, one.release))
+        action = chance.choice((one.claim, one.start, one.renew, one.finish, one.release))
         with suppress(Refused):
             if action == one.claim:
                 one.claim_id = f"claim-{step}"

@@ -25,6 +25,7 @@ from compaction_ledger.domain.events import (  # noqa: E402
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     DeliveredPairs,
     DeliveredRejection,
     DeliveredReplacement,
@@ -179,6 +180,8 @@ def facts() -> Iterator[tuple[str, Fact]]:
             request_digest="01" * 32,
         ),
     )
+    # New names behind the others: each envelope holds its number.
+    yield "plain", ClaimRenewed("claim-1", identity, 1_750_000_400_000_000)
 
 
 def write(path: Path, data: bytes) -> None:

@@ -39,6 +39,7 @@ from compaction_ledger.domain.commands import (
     FinishAttempt,
     ImportSummary,
     ReleaseClaim,
+    RenewClaim,
     StartAttempt,
 )
 from compaction_ledger.domain.eligibility import eligible
@@ -279,6 +280,30 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(
+        data=st.data(), seconds=st.sampled_from([10, 60]), fresh=st.booleans(), late=st.booleans()
+    )
+    def renew(self, data: st.DataObject, seconds: int, fresh: bool, late: bool) -> None:
+        """Let the lease begin anew: while an attempt runs, and within the lease."""
+        one, claim = self._some_claim(data, late=late)
+        now, expires = self.store.clock.now, claim.expires
+        expected: str | None = None
+        if claim.closed is not None:
+            expected = "not_the_holder"
+        elif now >= claim.expires:
+            expected = "lease_expired"
+        elif claim.attempt is None:
+            expected = "attempt_out_of_turn"
+        elif self.book.identities[one.job.identity].completion is not None:
+            expected = "already_completed"
+        lease = seconds * SECOND
+        refusal = self._execute(
+            self._session_of(one, fresh), lambda now: RenewClaim(one.claim_id, now, lease)
+        )
+        assert refusal == expected
+        assert claim.expires == (expires if expected else max(expires, now + lease))
+
+    @precondition(lambda self: self.held)
+    @rule(
         data=st.data(),
         number=st.integers(0, 1),
         answer=st.sampled_from(["good", "other", "truncated", "unavailable"]),
@@ -474,6 +499,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert row.attempts == known.attempts
             assert row.index == (known.completion.index if known.completion else None)
             assert row.status == self.book.status(identity)
+            assert row.expires_at == self.book.lease_end(identity)
             assert row.validity == self.verdicts.get(known.prompt, "unknown_version")
         assert len(self.parts.read_models.attempts(SCOPE, CONVERSATION)) == sum(
             known.attempts for known in self.book.identities.values()

@@ -16,6 +16,7 @@ from compaction_ledger.domain.commands import (
     GiveBackReason,
     ImportSummary,
     ReleaseClaim,
+    RenewClaim,
     StartAttempt,
 )
 from compaction_ledger.domain.eligibility import eligible
@@ -104,6 +105,9 @@ class Worker:
     def start(self, number: int = 1, lease: int = LEASE) -> Outcome:
         return self._do(lambda now: StartAttempt(self.claim_id, self._attempt(number), now, lease))
 
+    def renew(self, lease: int = LEASE) -> Outcome:
+        return self._do(lambda now: RenewClaim(self.claim_id, now, lease))
+
     def finish(
         self, answer: Answer | None = None, number: int = 1, retry_at: int | None = None
     ) -> Outcome:
@@ -121,12 +125,14 @@ class Worker:
         self.start()
         return self.finish(None if text is None else good(text))
 
-    def exhaust(self) -> Outcome:
-        """Claim and fail twice."""
+    def exhaust(self, renewed: int = 0) -> Outcome:
+        """Claim and fail twice; before the second failure the lease is renewed, if one is given."""
         self.claim()
         self.start(1)
         self.finish(TRUNCATED, 1)
         self.start(2)
+        if renewed:
+            self.renew(renewed)
         return self.finish(TRUNCATED, 2)
 
     def _attempt(self, number: int) -> str:
@@ -147,7 +153,7 @@ def every_kind(parts: Parts, ranges: Sequence[int] = (0, 10, 20, 30, 40, 50)) ->
 
     By index: 0 to 2 a completion, 3 and 4 imports (the second of mixed input, into the first range),
     5 and 6 a claim given back, 7 to 10 an unavailable provider, 11 and 12 an attempt under way, and
-    from 13 on an exhausted identity.
+    from 13 on an exhausted identity, whose second attempt renews its lease.
     """
     jobs = [present_job(parts, from_pair) for from_pair in ranges]
     Worker(parts, jobs[0], "done").complete()
@@ -166,4 +172,4 @@ def every_kind(parts: Parts, ranges: Sequence[int] = (0, 10, 20, 30, 40, 50)) ->
     running = Worker(parts, jobs[4], "running")
     running.claim()
     running.start()
-    Worker(parts, jobs[5], "exhausted").exhaust()
+    Worker(parts, jobs[5], "exhausted").exhaust(renewed=2 * LEASE)

@@ -13,6 +13,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     Fact,
     RangeClaimed,
     RangeCompleted,
@@ -127,6 +128,13 @@ class Book:
                 return "claimed" if not self._tried(claim) else "failed"
         return ("released", "failed", "exhausted")[known.attempts]
 
+    def lease_end(self, identity: str) -> int | None:
+        """When the lease of an identity's open claim is over, as a read model must show it."""
+        if self.identities[identity].completion is not None:
+            return None
+        ends = [claim.expires for claim in self.open() if claim.identity == identity]
+        return ends[0] if ends else None
+
     def _tried(self, claim: Claim) -> bool:
         return any(result.startswith(f"{claim.claim_id} ") for result in self.ended.values())
 
@@ -142,6 +150,8 @@ class Book:
                     self._claimed(fact, at)
                 case AttemptStarted():
                     self._started(fact, at)
+                case ClaimRenewed():
+                    self._renewed(fact, at)
                 case AttemptFailed():
                     self._failed(fact, at)
                 case RangeCompleted():
@@ -174,6 +184,16 @@ class Book:
         known.attempts += 1
         assert fact.number == known.attempts <= 2, "A3: a third attempt"
         claim.attempt, claim.expires = fact.attempt_id, fact.expires_at
+
+    def _renewed(self, fact: ClaimRenewed, at: int) -> None:
+        claim, known = self.claims[fact.claim_id], self.identities[fact.identity]
+        assert claim.closed is None, "A4: a renewal of a claim that is over"
+        assert at < claim.expires, "A5: a renewal past the lease"
+        assert claim.attempt is not None, "A5: a renewal without an attempt"
+        assert fact.identity == claim.identity
+        assert known.completion is None, "A1: a renewal at what is completed"
+        assert fact.expires_at > claim.expires, "A5: a lease that was cut short"
+        claim.expires = fact.expires_at
 
     def _failed(self, fact: AttemptFailed, at: int) -> None:
         claim = self.claims[fact.claim_id]

@@ -19,7 +19,17 @@ from eventsourcing.persistence import StoredEvent
 from histories import CONVERSATION, LEASE, SCOPE, TRUNCATED, UNAVAILABLE, Worker, made_up_job
 from scenarios import good
 
-from compaction_ledger import Ledger, LedgerError, NewMessage, NewRun, Refused, composition
+from compaction_ledger import (
+    Answer,
+    Ledger,
+    LedgerError,
+    ModelIdentity,
+    NewMessage,
+    NewRun,
+    Refused,
+    SummaryRequest,
+    composition,
+)
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import StoreError
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
@@ -152,6 +162,22 @@ def finish_late(path: Path, lease: int) -> None:
             say("accepted")
 
 
+def compact_when_told(path: Path, lease: float) -> None:
+    """Compact, with a model that answers when it is told to; say what became of the first range."""
+
+    class Slow:
+        model = ModelIdentity.of("example.org", "slow")
+
+        def summarize(self, request: SummaryRequest) -> Answer:
+            say("asked", request.replies[0].message_id)
+            wait()
+            return good()
+
+    with Ledger.open(path, settings=Settings(lease_seconds=lease)) as ledger:
+        report = ledger.compact(CONVERSATION, scope=SCOPE, summarizer=Slow())
+        say("result", report.outcomes[0].result)
+
+
 def in_transaction(path: Path) -> None:
     """Seal an event, and wait before the commit."""
     database = open_database(path)
@@ -280,6 +306,7 @@ TASKS = (
     fill_limited,
     hold,
     finish_late,
+    compact_when_told,
     in_transaction,
     compete,
     share_slots,

@@ -15,6 +15,7 @@ from compaction_ledger.domain.commands import (
     GiveBackReason,
     ImportSummary,
     ReleaseClaim,
+    RenewClaim,
     StartAttempt,
 )
 from compaction_ledger.domain.conversation import (
@@ -32,6 +33,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     RangeClaimed,
     RangeCompleted,
     RangeFact,
@@ -177,6 +179,11 @@ def start(
     return StartAttempt(claim_id, attempt_id, now, lease)
 
 
+def renew(claim_id: str = "c1", now: int = NOW, lease: int = LEASE) -> RenewClaim:
+    """Renew a claim's lease."""
+    return RenewClaim(claim_id, now, lease)
+
+
 def finish(
     claim_id: str = "c1",
     attempt_id: str = "a1",
@@ -221,6 +228,11 @@ def started(
 ) -> AttemptStarted:
     """An attempt began."""
     return AttemptStarted(claim_id, attempt_id, job.identity, number, expires_at)
+
+
+def renewed(claim_id: str = "c1", expires_at: int = NOW + LEASE, job: Job = JOB) -> ClaimRenewed:
+    """A claim's lease began anew."""
+    return ClaimRenewed(claim_id, job.identity, expires_at)
 
 
 def failed(

@@ -26,6 +26,7 @@ from compaction_ledger.domain.commands import (
     FinishAttempt,
     ImportSummary,
     ReleaseClaim,
+    RenewClaim,
     StartAttempt,
 )
 from compaction_ledger.domain.errors import AlreadyCompleted
@@ -33,6 +34,7 @@ from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
+    ClaimRenewed,
     RangeClaimed,
     RangeCompleted,
     RangeFact,
@@ -124,6 +126,7 @@ def _commands(node: Node, place: int) -> Iterator[Command]:
         return
     yield replace(worker.claim, now=now)
     yield StartAttempt(worker.claim.claim_id, f"a{fresh}", now, LEASE)
+    yield RenewClaim(worker.claim.claim_id, now, LEASE)
     yield ReleaseClaim(worker.claim.claim_id, "given_back", now)
     if worker.start is None:
         return
@@ -181,6 +184,8 @@ def check_fact(state: RangeState, command: Command, fact: RangeFact) -> None:
             assert state.attempts.get(fact.identity, 0) + 1 == fact.number <= 2, "A3"
             _check_holder(state, command, fact.claim_id)
             assert state.open[fact.claim_id].attempt_id is None, "A3: two attempts at once"
+        case ClaimRenewed():
+            _check_renewed(state, command, fact)
         case AttemptFailed(failure="lease_expired"):
             assert state.open[fact.claim_id].attempt_id == fact.attempt_id, "A6"
             _check_expired(state, command, fact.claim_id)
@@ -201,9 +206,20 @@ def check_fact(state: RangeState, command: Command, fact: RangeFact) -> None:
 
 def _check_holder(state: RangeState, command: Command, claim_id: str) -> None:
     """A4: the command shows the token of this open claim, within its lease."""
-    assert isinstance(command, (StartAttempt, FinishAttempt, ReleaseClaim))
+    assert isinstance(command, (StartAttempt, RenewClaim, FinishAttempt, ReleaseClaim))
     assert command.claim_id == claim_id, "A4: another claim's token"
     assert command.now < state.open[claim_id].expires_at, "A4: past the lease"
+
+
+def _check_renewed(state: RangeState, command: Command, fact: ClaimRenewed) -> None:
+    """A5: a running attempt keeps its lease for longer, and nobody else has anything of it."""
+    _check_holder(state, command, fact.claim_id)
+    claim = state.open[fact.claim_id]
+    assert isinstance(command, RenewClaim)
+    assert claim.attempt_id is not None, "A5: renewed without an attempt"
+    assert claim.identity == fact.identity
+    assert fact.identity not in state.completions, "A1: renewed at what is completed"
+    assert command.now + command.lease == fact.expires_at > claim.expires_at, "A5: cut short"
 
 
 def _check_released(state: RangeState, command: Command, fact: ClaimReleased) -> None:
@@ -256,11 +272,15 @@ def check_step(before: RangeState, command: Command, decision: Decision, after: 
 
 
 def _check_repeated(state: RangeState, command: Command) -> None:
-    """A5: nobody is told that an attempt goes on whose lease is over."""
+    """A5: nobody is told that an attempt goes on whose lease is over, or ends sooner than is told."""
     if isinstance(command, StartAttempt):
         claim = state.open[command.claim_id]
         assert claim.attempt_id == command.attempt_id
         assert command.now < claim.expires_at, "A5: past the lease"
+    if isinstance(command, RenewClaim):
+        claim = state.open[command.claim_id]
+        assert claim.attempt_id is not None
+        assert command.now < command.now + command.lease <= claim.expires_at, "A5: past the lease"
 
 
 def _check_refused(command: Command, decision: Decision, after: RangeState) -> None:
@@ -270,7 +290,7 @@ def _check_refused(command: Command, decision: Decision, after: RangeState) -> N
         lapsed = isinstance(fact, AttemptFailed) and fact.failure == "lease_expired"
         assert ended or lapsed, "a refusal that did more than record the end of a claim"
     if isinstance(decision.refusal, AlreadyCompleted) and isinstance(
-        command, StartAttempt | FinishAttempt
+        command, StartAttempt | RenewClaim | FinishAttempt
     ):
         assert command.claim_id not in after.open, "A1: a refused holder holds its source"
 

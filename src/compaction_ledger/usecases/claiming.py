@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,6 +33,7 @@ from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.range_session import RangeSession
+from compaction_ledger.usecases.renewing import Renewal, renewing
 from compaction_ledger.usecases.source import Source
 from compaction_ledger.usecases.stopping import Stop
 
@@ -90,6 +91,7 @@ class Claim:
     gate: Gate
     holder: str
     lease: int
+    longest_attempt: int
     stop: Stop
     source: Source
     planned: PlannedRange
@@ -97,13 +99,14 @@ class Claim:
     _claim_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _failures: list[FailureCode] = field(default_factory=list[FailureCode])
     _again_at: int | None = None
+    _key: RangeKey = field(init=False)
     _session: RangeSession = field(init=False)
 
     def __post_init__(self) -> None:
         job = self.planned.job
-        key = RangeKey(job.scope, job.conversation, job.from_pair)
+        self._key = RangeKey(job.scope, job.conversation, job.from_pair)
         expected = EMPTY if self.planned.is_new else None
-        self._session = RangeSession(self.context.log, key, expected)
+        self._session = RangeSession(self.context.log, self._key, expected)
 
     def run(self) -> RangeOutcome:
         """Claim, attempt at most twice, and say how it ended. Refusals are outcomes, not errors."""
@@ -150,7 +153,7 @@ class Claim:
     def _call(self, attempt_id: str, request: SummaryRequest) -> Answer:
         """Call the model. An error of the summarizer itself is a failed attempt, never a summary (C4)."""
         try:
-            with self.stop.interruptible():
+            with self._renewing(), self.stop.interruptible():
                 return sound_answer(self.summarizer.summarize(request))
         except InvalidSetting as error:  # the caller's mistake: recorded, and theirs to see
             self._abandon(attempt_id, "provider_error", type(error).__name__, "given_back")
@@ -162,6 +165,11 @@ class Claim:
         except BaseException:  # a stop
             self._abandon(attempt_id, "cancelled", "interrupted", "stopped")
             raise
+
+    def _renewing(self) -> AbstractContextManager[None]:
+        """Around a model call: the lease is renewed for as long as it may take (A5)."""
+        renewal = Renewal(self.context.log, self._key, self._claim_id, self.lease)
+        return renewing(renewal, self.longest_attempt)
 
     def _abandon(self, attempt_id: str, fault: Fault, detail: str, reason: GiveBackReason) -> None:
         """Record an attempt that is given up, and give the claim back."""

@@ -18,6 +18,7 @@ from compaction_ledger.usecases.source import Source
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 
 DEFAULT_LEASE = 300 * 1_000_000  # five minutes, in microseconds
+DEFAULT_LONGEST_ATTEMPT = 3_600 * 1_000_000
 HELD_BACK: frozenset[RangeResult] = frozenset({"not_admitted", "outage"})
 """What would become of the next range as well."""
 
@@ -43,7 +44,11 @@ OnRange = Callable[[int, int, RangeOutcome | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """A worker's way of compacting conversations. ``holder`` names the worker in its claims."""
+    """A worker's way of compacting conversations. ``holder`` names the worker in its claims.
+
+    The lease of an attempt is renewed while it runs, for ``longest_attempt`` and no longer; both are
+    microseconds.
+    """
 
     context: Context
     summarizer: Summarizer
@@ -51,6 +56,7 @@ class Compactor:
     gate: Gate
     holder: str
     lease: int = DEFAULT_LEASE
+    longest_attempt: int = DEFAULT_LONGEST_ATTEMPT
     stop: Stop = field(default_factory=NeverStop)
 
     def compact(
@@ -106,6 +112,7 @@ class Compactor:
                 gate=self.gate,
                 holder=self.holder,
                 lease=self.lease,
+                longest_attempt=self.longest_attempt,
                 stop=self.stop,
                 source=source,
                 planned=planned,

@@ -15,13 +15,14 @@ from compaction_ledger.domain.commands import (
     Command,
     FinishAttempt,
     ImportSummary,
+    RenewClaim,
     StartAttempt,
 )
-from compaction_ledger.domain.events import ClaimReleased, ReleaseReason
-from compaction_ledger.domain.range_stream import Decision, RangeState, decide
+from compaction_ledger.domain.events import ClaimReleased, ClaimRenewed, ReleaseReason
+from compaction_ledger.domain.range_stream import Decision, OpenClaim, RangeState, decide
 
 # Depth to the states and transitions that are visited. The documentation names the same numbers.
-VISITED = {6: (11_716, 71_742), 9: (258_386, 2_320_185)}
+VISITED = {6: (11_716, 78_120), 9: (258_386, 2_538_985)}
 
 # Everything that can come of a command.
 OUTCOMES = {
@@ -29,6 +30,8 @@ OUTCOMES = {
     *(f"ClaimRange: {end}" for end in ("Exhausted", "NotTheHolder")),
     *(f"StartAttempt: {end}" for end in ("done", "already", "AlreadyCompleted", "LeaseExpired")),
     *(f"StartAttempt: {end}" for end in ("AttemptOutOfTurn", "NotTheHolder")),
+    *(f"RenewClaim: {end}" for end in ("done", "already", "AlreadyCompleted", "LeaseExpired")),
+    *(f"RenewClaim: {end}" for end in ("AttemptOutOfTurn", "NotTheHolder")),
     *(f"FinishAttempt: {end}" for end in ("done", "already", "AlreadyCompleted", "LeaseExpired")),
     *(f"FinishAttempt: {end}" for end in ("DifferentResult", "NotTheHolder")),
     *(f"ReleaseClaim: {end}" for end in ("done", "already", "LeaseExpired", "NotTheHolder")),
@@ -117,6 +120,37 @@ def repeating_late_starts(state: RangeState, command: Command) -> Decision:
     return decide(state, command)
 
 
+def renewing_late(state: RangeState, command: Command) -> Decision:
+    """Renews a lease that is over, as long as nobody has noticed."""
+    if isinstance(command, RenewClaim) and command.claim_id in state.open:
+        claim = state.open[command.claim_id]
+        if command.now >= claim.expires_at:
+            return renewing_anyway(claim, command)
+    return decide(state, command)
+
+
+def renewing_early(state: RangeState, command: Command) -> Decision:
+    """Renews a claim without an attempt."""
+    if isinstance(command, RenewClaim) and command.claim_id in state.open:
+        claim = state.open[command.claim_id]
+        if claim.attempt_id is None:
+            return renewing_anyway(claim, command)
+    return decide(state, command)
+
+
+def renewing_at_once(state: RangeState, command: Command) -> Decision:
+    """Renews whether or not it makes a difference."""
+    decision = decide(state, command)
+    if isinstance(command, RenewClaim) and decision.already:
+        return renewing_anyway(state.open[command.claim_id], command)
+    return decision
+
+
+def renewing_anyway(claim: OpenClaim, command: RenewClaim) -> Decision:
+    """The renewal, whatever the rules say of it."""
+    return Decision((ClaimRenewed(claim.claim_id, claim.identity, command.now + command.lease),))
+
+
 @pytest.mark.parametrize(
     ("broken", "depth", "rule"),
     [
@@ -127,6 +161,9 @@ def repeating_late_starts(state: RangeState, command: Command) -> Decision:
         (keeping_the_last_claim, 5, "A3: an exhausted identity holds its source"),
         (keeping_an_outdone_claim, 3, "A1: a refused holder holds its source"),
         (repeating_late_starts, 5, "A5"),
+        (renewing_late, 4, "A4: past the lease"),
+        (renewing_early, 2, "A5: renewed without an attempt"),
+        (renewing_at_once, 3, "A5: cut short"),
     ],
 )
 def test_a_broken_decider_is_noticed(

@@ -32,6 +32,8 @@ from scenarios import (
     make_pairs,
     release,
     released,
+    renew,
+    renewed,
     start,
     started,
     truncated,
@@ -359,7 +361,7 @@ def test_a3_the_lease_begins_anew_with_the_attempt() -> None:
 # --- A4: only the holder of the open claim --------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [start("c9"), finish("c9"), release("c9")])
+@pytest.mark.parametrize("command", [start("c9"), renew("c9"), finish("c9"), release("c9")])
 def test_a4_a_claim_that_was_never_made_is_not_the_open_one(command: Any) -> None:
     given(claimed(), started()).when(command).then_refused(
         NotTheHolder, says={"claim_id": "c9", "why": "no such claim"}
@@ -518,11 +520,92 @@ def test_a5_a_clock_that_jumps_back_lets_nobody_in_twice() -> None:
 def test_a5_times_are_microseconds_and_leases_last(now: int, lease: int) -> None:
     assert given().when(claim(now=now, lease=lease)).then_invalid(InvalidCommand).place == "lease"
     given(claimed()).when(start(now=now, lease=lease)).then_invalid(InvalidCommand)
+    given(claimed(), started()).when(renew(now=now, lease=lease)).then_invalid(InvalidCommand)
 
 
 def test_a5_times_end_where_json_numbers_are_no_longer_exact() -> None:
     assert MAX_INTEGER == 9_007_199_254_740_991
     given().when(claim(now=0, lease=MAX_INTEGER)).then(claimed(expires_at=MAX_INTEGER))
+
+
+# --- A5: renewing a lease -------------------------------------------------------------------------
+
+
+def test_a5_a_running_attempt_renews_its_lease() -> None:
+    state = (
+        given(claimed(), started())
+        .when(renew(now=NOW + 1))
+        .then(renewed(expires_at=NOW + 1 + LEASE))
+    )
+    assert state.open["c1"].expires_at == NOW + 1 + LEASE
+    assert state.open["c1"].attempt_id == "a1"
+    assert state.attempts == {JOB.identity: 1}
+
+
+def test_a5_a_renewed_lease_is_the_lease() -> None:
+    history = claimed(), started(), renewed(expires_at=LATE + 50)
+    given(*history).when(finish(now=LATE + 49)).then(completed())
+    given(*history).when(claim("c2", "w2", now=LATE + 49)).then_refused(
+        AlreadyClaimed, says={"expires_at": LATE + 50}
+    )
+    given(*history).when(finish(now=LATE + 50)).then_refused(
+        LeaseExpired,
+        recording=[failed(failure="lease_expired", answer=good()), released("c1", "expired")],
+        says={"expired_at": LATE + 50},
+    )
+
+
+def test_a5_a_lease_can_be_renewed_until_its_last_instant() -> None:
+    given(claimed(), started()).when(renew(now=LATE - 1)).then(renewed(expires_at=LATE - 1 + LEASE))
+    given(claimed(), started()).when(renew(now=LATE)).then_refused(
+        LeaseExpired,
+        recording=[failed(failure="lease_expired"), released("c1", "expired")],
+        says={"claim_id": "c1", "expired_at": LATE},
+    )
+
+
+@pytest.mark.parametrize(("now", "lease"), [(NOW, LEASE), (NOW, 1), (0, LEASE)])
+def test_a5_a_renewal_never_cuts_a_lease_short(now: int, lease: int) -> None:
+    given(claimed(), started()).when(renew(now=now, lease=lease)).then_already_done()
+
+
+def test_a5_a_renewal_sent_again_is_already_done() -> None:
+    given(claimed(), started(), renewed(expires_at=LATE + 9)).when(
+        renew(now=NOW + 9)
+    ).then_already_done()
+
+
+def test_a5_nothing_is_renewed_without_an_attempt() -> None:
+    given(claimed()).when(renew(now=NOW + 1)).then_refused(AttemptOutOfTurn)
+    given(claimed(), started(), failed(answer=truncated())).when(renew(now=NOW + 1)).then_refused(
+        AttemptOutOfTurn
+    )
+    given(claimed()).when(renew(now=LATE)).then_refused(
+        LeaseExpired, recording=[released("c1", "expired")]
+    )
+
+
+@pytest.mark.parametrize("end", [released(), released("c1", "expired"), completed()])
+def test_a4_a_claim_that_is_over_is_not_renewed(end: RangeFact) -> None:
+    given(claimed(), started(), end).when(renew(now=NOW + 1)).then_refused(NotTheHolder)
+
+
+def test_a1_a_claim_on_what_was_imported_meanwhile_is_not_renewed() -> None:
+    state = (
+        given(claimed(), started(), imported())
+        .when(renew(now=NOW + 1))
+        .then_refused(
+            AlreadyCompleted,
+            recording=[released("c1", "outdone")],
+            says={"identity": JOB.identity, "version": 3},
+        )
+    )
+    assert not state.open
+
+
+def test_a3_the_last_attempt_of_an_identity_is_renewed_too() -> None:
+    history = claimed(), started(), failed(answer=truncated()), started("c1", "a2", 2)
+    given(*history).when(renew(now=NOW + 1)).then(renewed(expires_at=LATE + 1))
 
 
 # --- A6: giving back ------------------------------------------------------------------------------
@@ -765,9 +848,16 @@ def test_a10_two_open_claims_of_one_source_load_and_both_expire_on_take_over() -
     )
 
 
+def test_a10_a_renewal_that_the_rules_would_refuse_today_loads() -> None:
+    assert fold([claimed(), renewed(expires_at=1)]).open["c1"].expires_at == 1
+    assert not fold([claimed(), released(), renewed()]).open
+    assert fold([renewed("c9")]).version == 1
+
+
 EVERY_FACT: list[RangeFact] = [
     *(claimed(c, job=job) for c in ("c1", "c2") for job in (JOB, OTHER_MODEL_JOB)),
     *(started(c, a, n) for c in ("c1", "c2") for a, n in (("a1", 1), ("a2", 2), ("a3", 7))),
+    *(renewed(c, NOW + n) for c in ("c1", "c2") for n in (-5, 5 * LEASE)),
     *(failed(c, a) for c in ("c1", "c2") for a in ("a1", "a2", "a3")),
     failed("c1", "a1", "lease_expired"),
     *(completed(c, "a1", text) for c in ("c1", "c2") for text in (GOOD, "")),

@@ -24,12 +24,14 @@ from scenarios import (
     good,
     release,
     released,
+    renew,
+    renewed,
     start,
     started,
     truncated,
 )
 
-from compaction_ledger.domain.commands import Command, ImportSummary
+from compaction_ledger.domain.commands import Command, ImportSummary, RenewClaim
 from compaction_ledger.domain.events import AttemptFailed, AttemptStarted, RangeClaimed, RangeFact
 from compaction_ledger.domain.range_stream import (
     ALWAYS,
@@ -69,6 +71,11 @@ def test_a5_every_open_claim_counts() -> None:
     assert steady(state, NOW + 4 * LEASE) == (NOW + 3 * LEASE, LAST)
 
 
+def test_a5_a_renewed_lease_ends_where_it_says() -> None:
+    state = fold([claimed(), started(), renewed(expires_at=NOW + 2 * LEASE)])
+    assert steady(state, NOW) == (FIRST, NOW + 2 * LEASE)
+
+
 def test_d3_a_wait_divides_the_time_where_it_begins_and_where_it_ends() -> None:
     ends = NOW + WAIT
     begins = ends - LONGEST_WAIT
@@ -102,11 +109,15 @@ def commands(draw: st.DrawFn, state: RangeState) -> Command:
     job, fresh = draw(st.sampled_from([JOB, JOB, OTHER_MODEL_JOB, OLDER_SOURCE_JOB])), state.version
     held = draw(st.sampled_from([*state.open, *state.open, "c1"]))
     running = state.open[held].attempt_id if held in state.open else None
-    match draw(st.sampled_from(["claim", "claim", "start", "finish", "release", "import"])):
+    match draw(
+        st.sampled_from(["claim", "claim", "start", "renew", "finish", "release", "import"])
+    ):
         case "claim":
             return claim(draw(st.sampled_from([f"c{fresh}", held])), "w1", job, now, lease)
         case "start":
             return start(held, draw(st.sampled_from([f"a{fresh}", running or "a1"])), now, lease)
+        case "renew":
+            return renew(held, now, lease)
         case "finish":
             retry_at = draw(st.none() | times(state))
             return finish(held, running or "a1", draw(st.sampled_from(ANSWERS)), now, retry_at)
@@ -153,6 +164,8 @@ def decided(state: RangeState, command: Command, now: int) -> tuple[Any, ...]:
     """What a decision comes to, apart from times."""
     decision = decide(state, at(command, now))
     facts = tuple(map(without_its_time, decision.facts))
+    if isinstance(command, RenewClaim) and (decision.already or decision.refusal is None):
+        return ("renewed",)  # as long as it was, or longer: a question of what it is renewed to
     return facts, type(decision.refusal), decision.already
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from compaction_ledger.cli.documents.common import Time
+from compaction_ledger.cli.documents.common import Time, moment
 from compaction_ledger.cli.documents.records import (
     AttemptRecord,
     EventRecord,
@@ -152,6 +152,7 @@ def _what(event: EventRecord) -> str:
 _TELL: dict[str, Callable[[dict[str, Any]], str]] = {
     "RangeClaimed": lambda fact: f"by {fact['holder']}",
     "AttemptStarted": lambda fact: f"attempt {fact['number']}",
+    "ClaimRenewed": lambda fact: f"until {moment(fact['expires_at'])[:19]}Z",
     "AttemptFailed": lambda fact: ", ".join([fact["failure"], *fact["also"]]),
     "RangeCompleted": lambda fact: f"{len(fact['text']):,} characters",
     "ClaimReleased": lambda fact: str(fact["reason"]),
