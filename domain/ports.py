@@ -16,6 +16,7 @@ from compaction_ledger.domain.read_models import (
     AttemptRow,
     DeliveryRow,
     GenerationProgress,
+    RangeCensus,
     RangeRow,
     SummaryRow,
 )
@@ -188,6 +189,10 @@ class ReadModels(Protocol):
         self, scope: str | None = None, conversation: str | None = None
     ) -> Sequence[RangeRow]:
         """Every range known to the log, by scope, conversation and first pair."""
+        ...
+
+    def census(self) -> RangeCensus:
+        """How many ranges there are of each status, counted at one moment."""
         ...
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:

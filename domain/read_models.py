@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -112,6 +113,18 @@ class DeliveryRow:
     request_digest: str
     index: int
     recorded_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCensus:
+    """How many ranges there are of each status, at one position of the rows.
+
+    ``next_expiry`` is when the first of the running ones is past its lease, in microseconds since the epoch.
+    """
+
+    position: int
+    counts: Mapping[RangeStatus, int]
+    next_expiry: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,10 @@ class Session(Protocol):
         """The rows of one table whose columns have the ``given`` values, in order."""
         ...
 
+    def tally(self, number: int) -> Sequence[Values]:
+        """Of the ranges each status, how many have it, and their first expiry."""
+        ...
+
     def rows_at(
         self, kind: type[Record], number: int, names: Sequence[str], keys: Collection[Values]
     ) -> Sequence[Values]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any
@@ -12,6 +13,7 @@ from compaction_ledger.domain.read_models import (
     AttemptRow,
     DeliveryRow,
     GenerationProgress,
+    RangeCensus,
     RangeRow,
     SummaryRow,
 )
@@ -108,6 +110,14 @@ class MemoryReadModels:
                 for _, record in sorted(self._rows.ranges.items())
                 if scope in (None, record.scope) and conversation in (None, record.conversation)
             ]
+
+    def census(self) -> RangeCensus:
+        """How many ranges there are of each status."""
+        with self._lock:
+            ranges = [record.row() for record in self._rows.ranges.values()]
+            expiries = [row.expires_at for row in ranges if row.expires_at is not None]
+            counts = Counter(row.status for row in ranges)
+            return RangeCensus(self._position, counts, min(expiries, default=None))
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
         with self._lock:

@@ -281,6 +281,13 @@ class PostgresSession:
         )
         return unescaped_rows(kind, self._cursor.fetchall())
 
+    def tally(self, number: int) -> Sequence[Values]:
+        self._execute(
+            "SELECT status, count(*), min(expires_at)"
+            f" FROM {{read_models}}.ranges_{number} GROUP BY status"
+        )
+        return list(self._cursor.fetchall())
+
     def rows_at(
         self, kind: type[Record], number: int, names: Sequence[str], keys: Collection[Values]
     ) -> Sequence[Values]:

@@ -210,6 +210,12 @@ class SQLiteSession:
         self._cursor.execute(statement, list(given.values()))
         return self._cursor.fetchall()
 
+    def tally(self, number: int) -> Sequence[Values]:
+        self._cursor.execute(
+            f"SELECT status, count(*), min(expires_at) FROM ranges_{number} GROUP BY status"
+        )
+        return self._cursor.fetchall()
+
     def rows_at(
         self, kind: type[Record], number: int, names: Sequence[str], keys: Collection[Values]
     ) -> Sequence[Values]:

@@ -13,6 +13,7 @@ from compaction_ledger.domain.read_models import (
     AttemptRow,
     DeliveryRow,
     GenerationProgress,
+    RangeCensus,
     RangeRow,
     SummaryRow,
 )
@@ -95,6 +96,11 @@ class StoredReadModels:
         order = "scope, conversation, from_pair"
         rows = self._select(RangeRecord, (scope, conversation), order)
         return list(map(RangeRecord.row_of, rows))
+
+    def census(self) -> RangeCensus:
+        """How many ranges there are of each status."""
+        found = self._ask(lambda: self._store.read(_counted))
+        return found or RangeCensus(0, {}, None)
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:
         """The attempts, in the log's order."""
@@ -181,6 +187,20 @@ class StoredReadModels:
             return self._ask(lambda: self._store.select(kind, given, order)) or []
         except DamagedReadModel:  # perhaps for one row alone
             return self._ask(lambda: self._store.select(kind, given, order, lenient=True)) or []
+
+
+def _counted(session: Session) -> RangeCensus | None:
+    """The ranges counted; ``None`` where the rows are none of our layout."""
+    at = session.serving()
+    if not at.is_ours:
+        return None
+    tally = session.tally(at.number)
+    known = RangeRecord.words["status"]
+    if any(status not in known for status, _, _ in tally):
+        raise DamagedReadModel("a row of ranges: status is none of those that there are")
+    expiries = [expiry for _, _, expiry in tally if expiry is not None]
+    counts = {status: count for status, count, _ in tally}
+    return RangeCensus(at.position, counts, min(expiries, default=None))
 
 
 def _everything(session: Session) -> tuple[int, str, RecordValues] | None:

@@ -41,7 +41,7 @@ from compaction_ledger.domain.identity import Job, PromptVersion
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.range_stream import EMPTY, fold
-from compaction_ledger.domain.read_models import AttemptRow, RangeRow, SummaryRow
+from compaction_ledger.domain.read_models import AttemptRow, RangeCensus, RangeRow, SummaryRow
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.projections.sqlite import SQLiteStore
@@ -970,3 +970,36 @@ def test_verification_says_that_the_registry_is_another(sqlite_store: SQLiteBack
     assert [finding.code for finding in changed.verify().findings] == ["registry"]
     changed.rebuild()
     assert changed.verify().ok
+
+
+# --- how many there are ------------------------------------------------------------------------------
+
+
+def test_ranges_are_counted_by_status(backend: Backend) -> None:
+    parts = backend.open()
+    assert caught_up(parts).read_models.census() == RangeCensus(0, {}, None)
+    jobs = [made_up_job(from_pair) for from_pair in range(0, 60, 10)]
+    Worker(parts, jobs[0], "a").complete()
+    Worker(parts, jobs[1], "b").exhaust()
+    for number, job in enumerate(jobs[2:5]):
+        Worker(parts, job, f"c{number}").claim(LEASE + number)
+    given_back = Worker(parts, jobs[5], "d")
+    given_back.claim()
+    given_back.release()
+    assert parts.read_models.census().position == 0
+    found = caught_up(parts).read_models.census()
+    assert found.counts == {"done": 1, "exhausted": 1, "running": 3, "due": 1}
+    assert (found.position, found.next_expiry) == (parts.context.log.size(), START + LEASE)
+    assert found.next_expiry == min(
+        row.expires_at for row in parts.read_models.ranges() if row.expires_at is not None
+    )
+
+
+def test_what_is_no_status_is_not_counted(sqlite_store: SQLiteBackend) -> None:
+    parts = sqlite_store.open()
+    Worker(parts, JOB).complete()
+    caught_up(parts)
+    with sqlite_store.database().transaction(commit=True) as cursor:
+        cursor.execute("UPDATE ranges_1 SET status = 'lost'")
+    with pytest.raises(DamagedReadModel, match="status"):
+        parts.read_models.census()
