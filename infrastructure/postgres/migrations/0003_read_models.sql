@@ -72,13 +72,13 @@ BEGIN
         RAISE EXCEPTION 'the tables of the read models are of layout 1, not %', of_layout;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('{read_models}', 0));
-    DELETE FROM {read_models}.generations WHERE NOT active;
-    PERFORM {read_models}.drop_generations();
-    number := 1 + greatest(
+    number := 1 + greatest( -- no number is ever used again: others may still know it as another generation
         (SELECT max(g.generation) FROM {read_models}.generations AS g),
         (SELECT max(t.number) FROM {read_models}.generation_tables() AS t),
         0
     );
+    DELETE FROM {read_models}.generations WHERE NOT active;
+    PERFORM {read_models}.drop_generations();
     EXECUTE format($ddl$
         CREATE TABLE {read_models}.summaries_%1$s (
             identity       text COLLATE "C" PRIMARY KEY,
