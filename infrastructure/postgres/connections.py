@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 from uuid import uuid4
 
 import psycopg
@@ -17,11 +17,15 @@ from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool
 
 from compaction_ledger.infrastructure.postgres.address import Address
+from compaction_ledger.infrastructure.postgres.errors import said
 
 ANSWER_SECONDS = 60.0
 """How long an answer is waited for before the connection counts as lost; longer than for any lock."""
 
 CONNECT_SECONDS = 10
+RECONNECT_SECONDS = 1.0
+"""How long until it is tried again to connect, while somebody waits for a connection."""
+
 _FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _KEEPALIVE: dict[str, int] = {
     "keepalives": 1,
@@ -46,6 +50,19 @@ class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection on which no answer is waited for longer than ``answer_seconds`` (``None``: for ever)."""
 
     answer_seconds: float | None = ANSWER_SECONDS
+    refused: ClassVar[str | None] = None
+    """Why none could be made the last time it was tried: each pool has a class of its own."""
+
+    @classmethod
+    def connect(cls, *args: Any, **kwargs: Any) -> Self:
+        """As the base class; remembers why it failed."""
+        try:
+            made = super().connect(*args, **kwargs)
+        except psycopg.Error as error:
+            cls.refused = said(error)
+            raise
+        cls.refused = None
+        return made
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,7 +121,7 @@ def make_pool(address: Address, size: int, patience: float) -> Pool:
     """A pool that opens its connections when they are asked for."""
     pool: Pool = ConnectionPool(
         address.conninfo,
-        connection_class=LedgerConnection,
+        connection_class=type("PooledConnection", (LedgerConnection,), {}),
         kwargs=_arguments(address),
         min_size=1,
         max_size=size,
@@ -112,6 +129,9 @@ def make_pool(address: Address, size: int, patience: float) -> Pool:
         configure=_configure,
         timeout=patience,
         max_idle=600,
+        # Otherwise it waits twice as long after each failure, and goes on waiting when the server is back.
+        reconnect_timeout=RECONNECT_SECONDS,
+        reconnect_failed=_connect_if_awaited,
         num_workers=1,
         name="compaction-ledger",
     )
@@ -162,6 +182,12 @@ def _arguments(address: Address) -> dict[str, Any]:
     }
     given = conninfo_to_dict(address.conninfo)
     return {"autocommit": True} | {k: v for k, v in wanted.items() if k not in given}
+
+
+def _connect_if_awaited(pool: Pool) -> None:
+    """Try again. Where nobody waits, the next one who asks for a connection sets it off."""
+    if pool.get_stats()["requests_waiting"]:
+        pool.check()
 
 
 def _configure(connection: LedgerConnection) -> None:

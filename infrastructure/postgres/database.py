@@ -18,12 +18,14 @@ from uuid import UUID
 
 import psycopg
 from eventsourcing.postgres import PostgresDatastore
+from psycopg_pool import PoolTimeout
 
 from compaction_ledger.domain.errors import LedgerBusy, StoreError, StoreUnavailable
 from compaction_ledger.infrastructure.postgres.address import Address
 from compaction_ledger.infrastructure.postgres.connections import (
     ANSWER_SECONDS,
     LedgerConnection,
+    Pool,
     PoolOfProcess,
     Question,
     make_pool,
@@ -258,10 +260,21 @@ class Database(PostgresDatastore):
             self._pools.get().putconn(connection)
 
     def _take(self) -> LedgerConnection:
+        pool = self._pools.get()
         try:
-            return self._pools.get().getconn()
-        except psycopg.Error as error:  # none in time, or closed
+            return pool.getconn()
+        except PoolTimeout as error:
+            raise self._no_connection(pool) from error
+        except psycopg.Error as error:  # closed
             raise translated(error, self.address.name) from error
+
+    def _no_connection(self, pool: Pool) -> StoreError:
+        """Why there was none in time."""
+        if refused := pool.connection_class.refused:
+            return StoreUnavailable(f"{self.address.name} cannot be reached: {refused}")
+        return LedgerBusy(
+            f"{self.address.name}: all {pool.max_size} connections of this process are in use for too long"
+        )
 
     def _failure(self, connection: LedgerConnection, error: psycopg.Error) -> Exception:
         """What to raise in place of ``error``; a connection that is lost is not used again."""

@@ -7,7 +7,7 @@ import re
 import psycopg
 from eventsourcing.persistence import IntegrityError
 from psycopg import errors as pg
-from psycopg_pool import PoolClosed, PoolTimeout
+from psycopg_pool import PoolClosed
 
 from compaction_ledger.domain.errors import (
     DamagedLog,
@@ -79,30 +79,28 @@ def translated(error: Exception, name: str) -> Exception:
         return _taken(error)
     if isinstance(error, PoolClosed):
         return StoreUnavailable(f"{name} was closed")
-    if isinstance(error, PoolTimeout):
-        return StoreUnavailable(f"{name} gave no connection in time")
     if isinstance(error, psycopg.Error):
         return _by_kind(error, name)
     return StoreError(f"{name}: {error}")
 
 
 def _by_kind(error: psycopg.Error, name: str) -> Exception:
-    said = _said(error)
+    words = said(error)
     if error.sqlstate == OUT_OF_TIME:
-        return TimeHasPassed(f"the decision no longer holds: {said}")
+        return TimeHasPassed(f"the decision no longer holds: {words}")
     if isinstance(error, pg.DiskFull):
         return DiskFull(f"the disk of {name} is full; nothing was stored")
     if isinstance(error, _BUSY):
-        return LedgerBusy(f"{name} is held by others for too long: {said}")
+        return LedgerBusy(f"{name} is held by others for too long: {words}")
     if isinstance(error, _READ_ONLY):
-        return LedgerReadOnly(f"{name} cannot be written: {said}")
+        return LedgerReadOnly(f"{name} cannot be written: {words}")
     if isinstance(error, _NO_LEDGER):
-        return NotALedger(f"{name} does not hold a ledger: {said}")
+        return NotALedger(f"{name} does not hold a ledger: {words}")
     if isinstance(error, _DAMAGED):
-        return DamagedLog(f"{name} is damaged: {said}")
+        return DamagedLog(f"{name} is damaged: {words}")
     if is_lost(error) or isinstance(error, _LATER):
-        return StoreUnavailable(f"{name} cannot be reached: {said}")
-    return StoreError(f"{name}: {said}")
+        return StoreUnavailable(f"{name} cannot be reached: {words}")
+    return StoreError(f"{name}: {words}")
 
 
 def _taken(error: pg.UniqueViolation) -> Exception:
@@ -110,10 +108,10 @@ def _taken(error: pg.UniqueViolation) -> Exception:
     place = _PLACE.search(error.diag.message_detail or "")
     if error.diag.table_name == "stored_events" and place:
         return DamagedLog("the head says that this place is free", index=int(place[1]))
-    return IntegrityError(_said(error))
+    return IntegrityError(said(error))
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """The first line of what the server or libpq said, without anything that could be a secret."""
     lines = _SECRET.sub("…", str(error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__
