@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from backends import SQLiteBackend
+from pg_fixtures import pg_schema, pg_server
+
+__all__ = ["pg_schema", "pg_server"]
 
 
 @pytest.fixture

@@ -1,0 +1,163 @@
+"""Ledgers on real PostgreSQL servers for tests of faults, and what must hold of them whatever happened."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from pg_servers import fresh_schema
+
+from compaction_ledger import composition
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.events import AttemptStarted, Fact, RangeCompleted
+from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.codec import encode
+from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
+from compaction_ledger.infrastructure.postgres import migrating
+from compaction_ledger.infrastructure.postgres.address import Address, parse_address
+from compaction_ledger.infrastructure.postgres.database import Database, in_schema
+from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
+from compaction_ledger.projections.memory import MemoryReadModels
+from compaction_ledger.settings import Settings
+
+READ = 1_000
+
+
+def with_parameters(url: str, **parameters: str) -> str:
+    """The URL with more parameters; those that it has already are replaced."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True)) | parameters
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+@dataclass
+class Session:
+    """One process's way to a ledger: a pool of connections, and the log, transcripts and rows on it."""
+
+    url: str
+    patience: float = 15.0
+    pool_size: int = 10
+    database: Database = field(init=False)
+    parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.database = Database(
+            parse_address(self.url), patience=self.patience, pool_size=self.pool_size
+        )
+        self.parts = composition.parts_of(
+            LedgerLog(SealedPostgresRecorder(self.database, clock_seconds=0)),
+            PostgresTranscripts(self.database),
+            MemoryReadModels(DEFAULT_REGISTRY),
+            WindowPolicy(),
+            DEFAULT_REGISTRY,
+            Settings(),
+            self.database.close,
+        )
+
+    @property
+    def log(self) -> LedgerLog:
+        """The sealed log."""
+        log = self.parts.context.log
+        assert isinstance(log, LedgerLog)
+        return log
+
+
+@dataclass
+class PgLedger:
+    """A ledger in a schema of its own. ``url`` goes straight to the server."""
+
+    url: str
+    stack: ExitStack
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return parse_address(self.url)
+
+    def open(self, url: str | None = None, *, patience: float = 15, pool_size: int = 10) -> Session:
+        """Another session; through a proxy or a pooler, if a URL is given."""
+        way = self.url if url is None else with_parameters(url, schema=self.address.schema)
+        session = Session(way, patience, pool_size)
+        self.stack.callback(session.parts.close)
+        return session
+
+    def execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        """One statement past all of our software, with ``{schema}`` in it; as the owner."""
+        with psycopg.connect(self.address.conninfo, autocommit=True) as connection:
+            cursor = connection.execute(in_schema(statement, self.address), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def holding_the_head(self) -> Iterator[psycopg.Connection]:
+        """A transaction that keeps the head locked until it ends."""
+        with psycopg.connect(self.address.conninfo) as connection:
+            lock = "SELECT size FROM {schema}.log_head FOR UPDATE"
+            connection.execute(in_schema(lock, self.address))
+            yield connection
+            connection.rollback()
+
+    def waiting_for_the_head(self) -> list[int]:
+        """The server processes that wait for a lock, as they do for that of the head."""
+        rows = self.execute(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ %s "
+            "ORDER BY query_start",
+            f'"{self.address.schema}".append_event',
+        )
+        return [int(str(pid)) for (pid,) in rows]
+
+    def check(self) -> list[Recorded]:
+        """What must be so whatever happened: dense, sealed, A2 and A3 per identity; all that is stored."""
+        session = self.open()
+        try:
+            return everything_holds(session.parts)
+        finally:
+            session.parts.close()
+
+
+@contextmanager
+def ledger_on(url: str, *, made: bool = True) -> Iterator[PgLedger]:
+    """A new ledger in the database at ``url``; with its tables, unless they are yet to be made."""
+    with fresh_schema(url) as schema, ExitStack() as stack:
+        ledger = PgLedger(with_parameters(url, schema=schema), stack)
+        if made:
+            database = Database(ledger.address)
+            migrating.migrate(database)
+            database.close()
+        yield ledger
+
+
+def everything_holds(parts: Parts) -> list[Recorded]:
+    """What must be so whatever happened: dense, sealed, A2 and A3 per identity. Returns what is stored."""
+    log = parts.context.log
+    entries: list[Recorded] = []
+    while found := log.read(len(entries), READ):
+        entries += found
+    assert [entry.index for entry in entries] == list(range(log.size()))
+    assert list(log.verify()) == []
+    completions = Counter(e.fact.identity for e in entries if isinstance(e.fact, RangeCompleted))
+    started = Counter(e.fact.identity for e in entries if isinstance(e.fact, AttemptStarted))
+    assert set(completions.values()) <= {1}
+    assert set(started.values()) <= {1, 2}
+    return entries
+
+
+def digest(fact: Fact) -> str:
+    """What tells facts apart."""
+    return hashlib.sha256(encode(fact)).hexdigest()
+
+
+def are_once(entries: Sequence[Recorded], told: Sequence[tuple[int, Fact]]) -> None:
+    """Nothing is lost and no success was false: what was told is stored, there, and nowhere else."""
+    places: dict[str, list[int]] = {}
+    for entry in entries:
+        places.setdefault(digest(entry.fact), []).append(entry.index)
+    for index, fact in told:
+        assert places.get(digest(fact)) == [index]
