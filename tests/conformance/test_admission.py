@@ -17,7 +17,7 @@ import pytest
 from admission_checks import forbid_more_slots_than, original_clock
 from backends import PostgresBackend
 
-from compaction_ledger import composition
+from compaction_ledger import composition, postgres_parts
 from compaction_ledger.domain.errors import (
     InvalidId,
     InvalidSetting,
@@ -689,8 +689,6 @@ def test_given_a_name_that_cannot_be_stored_when_made_then_it_is_refused(
 def test_given_no_shared_bound_in_the_settings_when_opened_then_there_is_only_the_local_one(
     shared: Shared,
 ) -> None:
-    from compaction_ledger import postgres_parts
-
     settings = Settings()
     assert postgres_parts.shared_admission(shared.database, settings, "w") is None
 
@@ -698,8 +696,6 @@ def test_given_no_shared_bound_in_the_settings_when_opened_then_there_is_only_th
 def test_given_a_shared_bound_in_the_settings_when_made_then_it_goes_by_them(
     shared: Shared,
 ) -> None:
-    from compaction_ledger import postgres_parts
-
     settings = Settings(shared_attempts_at_once=1, slot_lease_seconds=5)
     admission = postgres_parts.shared_admission(shared.database, settings, "w")
     assert admission is not None

@@ -104,3 +104,6 @@ BEGIN
     DELETE FROM {schema}.admission_slots AS s WHERE s.token = ANY (tokens);
     DELETE FROM {schema}.admission_tickets AS t WHERE t.asker = of_asker;
 END $$;
+
+-- The server lets everybody execute a new function. Who may is for the owner to say (roles.sql).
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
