@@ -169,7 +169,9 @@ class StoredReadModels:
         try:
             return question()
         except DamagedReadModel:
-            raise
+            if self._store.read(lambda session: session.is_prepared()):
+                raise
+            return None  # nobody has opened the ledger yet who could begin them
         except self._store.damage as error:
             if not self._store.read(lambda session: session.is_known()):
                 return None

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from compaction_ledger.ledger import Ledger as Ledger
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
+    from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped
     from compaction_ledger.worker import SignalStop as SignalStop
 
@@ -82,6 +83,7 @@ _HOMES = {
     "Job": "domain.identity",
     "Ledger": "ledger",
     "LedgerError": "domain.errors",
+    "LedgerStatus": "usecases.status",
     "Manifest": "domain.manifest",
     "Message": "domain.conversation",
     "ModelIdentity": "domain.identity",

@@ -72,6 +72,7 @@ class AsyncLedger:
     ranges = _in_thread(Ledger.ranges)
     attempts = _in_thread(Ledger.attempts)
     deliveries = _in_thread(Ledger.deliveries)
+    status = _in_thread(Ledger.status)
     rebuild = _in_thread(Ledger.rebuild)
     verify = _in_thread(Ledger.verify)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -20,6 +21,7 @@ from compaction_ledger.domain.ports import (
     WorkList,
 )
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.both import BothAdmission
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
@@ -30,6 +32,7 @@ from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMA
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.sqlite.database import FORMAT, open_database
+from compaction_ledger.infrastructure.sqlite.status import store_status
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
 from compaction_ledger.infrastructure.work.memory import MemoryWorkList
@@ -79,6 +82,7 @@ class Parts:
     shared_admission: SharedAdmission | None
     gate: OutageGate
     work: WorkList
+    store: Callable[[], StoreStatus]
     close: Callable[[], None]
 
 
@@ -108,6 +112,7 @@ def open_sqlite(
             settings,
             database.close,
             work=SQLiteWorkList(database, clock, transcripts),
+            store=lambda: store_status(database),
         )
     except BaseException:
         database.close()
@@ -137,6 +142,7 @@ def open_postgres(
         settings,
         opened.close,
         opened.shared_admission,
+        store=opened.store,
     )
 
 
@@ -150,6 +156,18 @@ def migrate(place: str | Path, settings: Settings, *, dry_run: bool = False) -> 
         from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
 
     return postgres_parts.migrate(url, settings, dry_run=dry_run)
+
+
+def role_statements(place: str | Path, writer: str, reader: str) -> str:
+    """A script for the owner of a ledger on PostgreSQL: what lets these two roles work with it.
+
+    Nothing is asked of the database. Raises :class:`InvalidSetting`, also for a file.
+    """
+    url = _database_url(place)
+    with _extra("postgres"):
+        from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
+
+    return postgres_parts.role_statements(url, writer, reader)
 
 
 def _database_url(place: str | Path) -> str:
@@ -307,6 +325,10 @@ def _extra(name: str) -> Generator[None]:
         ) from error
 
 
+def _in_memory() -> StoreStatus:
+    return StoreStatus("memory", "memory", platform.python_version(), 0, None, None)
+
+
 def parts_of(  # noqa: PLR0913 - the parts
     log: LedgerLog,
     transcripts: TranscriptStore,
@@ -318,6 +340,7 @@ def parts_of(  # noqa: PLR0913 - the parts
     shared_admission: SharedAdmission | None = None,
     *,
     work: WorkList | None = None,
+    store: Callable[[], StoreStatus] = _in_memory,
 ) -> Parts:
     """What an open ledger consists of, put together. Without ``work`` there is a list in memory."""
     local = LocalAdmission(settings.attempts_at_once)
@@ -334,6 +357,7 @@ def parts_of(  # noqa: PLR0913 - the parts
         shared_admission=shared_admission,
         gate=OutageGate(settings.outage_after),
         work=work or MemoryWorkList(log.now),
+        store=store,
         close=close_all,
     )
 

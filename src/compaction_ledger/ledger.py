@@ -37,6 +37,7 @@ from compaction_ledger.usecases.importing import (
     job_of_present_source,
 )
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
+from compaction_ledger.usecases.status import LedgerStatus, ledger_status
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 from compaction_ledger.usecases.transcribing import FileImport, transcribe
 from compaction_ledger.usecases.verifying import Verification, verify
@@ -382,6 +383,11 @@ class Ledger:
         return past
 
     # --- upkeep ---
+
+    def status(self) -> LedgerStatus:
+        """How the ledger is now: events, lag, ranges, claims, backlog, store. Nothing is written."""
+        parts, slots = self._parts, self._settings.shared_attempts_at_once
+        return ledger_status(parts.context, parts.work, parts.store, slots)
 
     def position(self) -> int:
         """How many events of the log the read models reflect."""

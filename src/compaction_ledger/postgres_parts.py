@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.postgres_recorder import (
     CLOCK_SECONDS,
     SealedPostgresRecorder,
 )
-from compaction_ledger.infrastructure.postgres import migrating
+from compaction_ledger.infrastructure.postgres import migrating, roles
 from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
+from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
@@ -30,6 +32,7 @@ class PostgresParts(NamedTuple):
     transcripts: TranscriptStore
     read_models: ReadModelStore
     shared_admission: SharedAdmission | None
+    store: Callable[[], StoreStatus]
     close: Callable[[], None]
 
 
@@ -59,6 +62,7 @@ def open_parts(
             PostgresTranscripts(database),
             PostgresReadModels(database, registry),
             shared,
+            lambda: store_status(database),
             close,
         )
     except BaseException:
@@ -86,6 +90,11 @@ def migrate(url: str, settings: Settings, *, dry_run: bool = False) -> list[str]
     finally:
         database.close()
     return [migration.title for migration in found]
+
+
+def role_statements(url: str, writer: str, reader: str) -> str:
+    """The script that lets two roles work with the ledger at ``url``. Raises :class:`InvalidSetting`."""
+    return roles.role_statements(parse_address(url), writer, reader)
 
 
 def _database(url: str, settings: Settings, *, read_only: bool = False) -> Database:

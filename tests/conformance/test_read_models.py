@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from backends import START, Backend, SQLiteBackend
+from backends import START, Backend, PostgresBackend, SQLiteBackend
 from facts import delivery
 from histories import (
     CONVERSATION,
@@ -1003,3 +1005,12 @@ def test_what_is_no_status_is_not_counted(sqlite_store: SQLiteBackend) -> None:
         cursor.execute("UPDATE ranges_1 SET status = 'lost'")
     with pytest.raises(DamagedReadModel, match="status"):
         parts.read_models.census()
+
+
+def test_a_reader_may_be_the_first_to_open_a_ledger(tmp_path: Path) -> None:
+    """Who migrates makes tables and no rows: they are begun under the registry of who writes first (P4)."""
+    store = PostgresBackend(tmp_path)
+    with closing(Ledger.open(store.url, create=False, read_only=True)) as reader:
+        assert (reader.position(), reader.size(), list(reader.ranges())) == (0, 0, [])
+        assert reader.status().ranges == {}
+    store.close()

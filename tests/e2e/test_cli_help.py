@@ -10,7 +10,7 @@ from command_line import call, run
 
 COMMANDS = (
     *("demo", "import", "plan", "compact", "assemble", "ranges", "show", "log"),
-    *("verify", "rebuild", "import-summary", "version"),
+    *("status", "verify", "rebuild", "migrate", "import-summary", "version"),
 )
 HEAVY = {"eventsourcing", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import everyday_database
 from command_line import call
 from jsonschema import Draft202012Validator
+from pg_servers import fresh_schema
 
 CALLS: dict[str, list[str]] = {
     "plan": ["plan", "fund-research"],
@@ -16,6 +18,7 @@ CALLS: dict[str, list[str]] = {
     "ranges": ["ranges"],
     "show": ["show", "fund-research", "0"],
     "log": ["log", "--limit", "100"],
+    "status": ["status"],
     "verify": ["verify"],
     "rebuild": ["rebuild"],
     "version": ["version"],
@@ -83,6 +86,17 @@ def test_import_summary(ledger: Path, tmp_path: Path, schemas: dict[str, Any]) -
     file.write_text(json.dumps(summary))
     done = call("import-summary", file, "--json", ledger=ledger).fine()
     check(done.json, schemas["import-summary"])
+
+
+def test_migrate(schemas: dict[str, Any]) -> None:
+    url = everyday_database()
+    with fresh_schema(url) as schema:
+        place = f"{url}{'&' if '?' in url else '?'}schema={schema}"
+        for words in (["--dry-run"], [], ["--roles", "writer", "reader"]):
+            done = call("migrate", *words, "--json", "--ledger", place).fine()
+            check(done.json, schemas["migrate"])
+        done = call("status", "--json", "--ledger", place).fine()
+        check(done.json, schemas["status"])
 
 
 def test_an_error_is_a_document_too(ledger: Path, schemas: dict[str, Any]) -> None:

@@ -206,6 +206,7 @@ class PostgresBackend:
             registry,
             Settings(),
             opened.close,
+            store=opened.store,
         )
 
     def database(self) -> postgres.Database:

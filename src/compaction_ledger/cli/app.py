@@ -14,6 +14,7 @@ from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.importing import import_file, import_summary
 from compaction_ledger.cli.commands.looking import log, ranges, show
+from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.failing import PROGRAM, CommandGroup, run
@@ -78,8 +79,10 @@ for _name, _command, _in_short in (
     ("log", log, "List the events of the log."),
     ("verify", verify, "Check every seal and every row."),
     ("rebuild", rebuild, "Build the read models anew from the log."),
+    ("status", status, "How the ledger is: lag, claims, work, size."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),
     ("version", version, "Versions of software and formats."),
+    ("migrate", migrate, "Make or update the tables on PostgreSQL."),
 ):
     app.command(_name, short_help=_in_short)(_command)
 

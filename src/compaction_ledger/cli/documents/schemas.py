@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from compaction_ledger.cli.demo.document import DemoDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
 from compaction_ledger.cli.documents.requests import AssembleDocument
 from compaction_ledger.cli.documents.summary_file import SummaryFile
@@ -24,18 +25,23 @@ from compaction_ledger.cli.documents.upkeep import (
     VerifyDocument,
     VersionDocument,
 )
+from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "demo": DemoDocument,
     "import": ImportDocument,
     "plan": PlanDocument,
     "compact": CompactDocument,
+    "work": WorkDocument,
+    "work-status": WorkStatusDocument,
     "assemble": AssembleDocument,
     "ranges": RangesDocument,
     "show": ShowDocument,
     "log": LogDocument,
+    "status": StatusDocument,
     "verify": VerifyDocument,
     "rebuild": RebuildDocument,
+    "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,
     "version": VersionDocument,
     "error": ErrorDocument,
