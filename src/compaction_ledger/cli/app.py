@@ -77,12 +77,12 @@ for _name, _command, _in_short in (
     ("ranges", ranges, "List the ranges with their status."),
     ("show", show, "The summaries of a range and their binding."),
     ("log", log, "List the events of the log."),
+    ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
     ("rebuild", rebuild, "Build the read models anew from the log."),
-    ("status", status, "How the ledger is: lag, claims, work, size."),
+    ("migrate", migrate, "Make or update the tables on PostgreSQL."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),
     ("version", version, "Versions of software and formats."),
-    ("migrate", migrate, "Make or update the tables on PostgreSQL."),
 ):
     app.command(_name, short_help=_in_short)(_command)
 

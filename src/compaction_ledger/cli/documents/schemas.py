@@ -25,15 +25,12 @@ from compaction_ledger.cli.documents.upkeep import (
     VerifyDocument,
     VersionDocument,
 )
-from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "demo": DemoDocument,
     "import": ImportDocument,
     "plan": PlanDocument,
     "compact": CompactDocument,
-    "work": WorkDocument,
-    "work-status": WorkStatusDocument,
     "assemble": AssembleDocument,
     "ranges": RangesDocument,
     "show": ShowDocument,
