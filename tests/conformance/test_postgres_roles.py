@@ -20,6 +20,7 @@ from histories import CONVERSATION, SCOPE, lines
 from pg_servers import drop_schemas
 from psycopg import errors as pg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from compaction_ledger import ExtractiveSummarizer, Ledger, Settings
 from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly
@@ -125,7 +126,7 @@ def grant(world: World) -> None:
 
 def role_of(url: str) -> str:
     """Who connects."""
-    return str(psycopg.conninfo.conninfo_to_dict(parse_address(url).conninfo)["user"])
+    return str(conninfo_to_dict(parse_address(url).conninfo)["user"])
 
 
 def _work(world: World) -> None:
@@ -192,6 +193,13 @@ def test_the_writer_can_do_the_whole_job(world: World) -> None:
         shared = ledger._parts.shared_admission
         assert shared is not None
         assert (shared.in_use(), shared.waiting()) == (0, 0)
+
+
+def test_granting_again_disturbs_nobody(world: World) -> None:
+    with world.connected(world.writer) as connection, connection.transaction(force_rollback=True):
+        connection.execute(world.named(WRITING["append"]))
+        grant(world)  # waits for nothing
+        connection.execute(world.named(WRITING["name a subject"]))
 
 
 def test_the_writer_takes_over_tables_that_the_owner_made(world: World) -> None:
