@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from admission_checks import forbid_more_slots_than, original_clock
 from backends import PostgresBackend
+from histories import CONVERSATION, SCOPE, lines
 
-from compaction_ledger import composition, postgres_parts
+from compaction_ledger import ExtractiveSummarizer, Ledger, composition, postgres_parts
 from compaction_ledger.domain.errors import (
     InvalidId,
     InvalidSetting,
@@ -721,6 +722,30 @@ def test_given_a_shared_bound_when_a_ledger_has_no_server_then_it_is_refused(
     with pytest.raises(InvalidSetting, match="shared_attempts_at_once"):
         composition.open_sqlite(tmp_path / "ledger.db", **arguments)
     assert not (tmp_path / "ledger.db").exists()
+
+
+def test_given_no_shared_slot_when_a_ledger_compacts_then_it_costs_nothing_and_closing_leaves_the_queue(
+    shared: Shared,
+) -> None:
+    """D2: no failure, no event, no attempt."""
+    leave = taken(shared.process())
+    settings = Settings(shared_attempts_at_once=1)
+    with Ledger.open(
+        shared.store.url, summarizer=ExtractiveSummarizer(), settings=settings
+    ) as ledger:
+        ledger.transcripts.append(SCOPE, CONVERSATION, *lines(30))
+        report = ledger.compact(CONVERSATION, scope=SCOPE)
+        assert [outcome.result for outcome in report.outcomes] == ["not_admitted"]
+        assert ledger.size() == 0
+        assert shared.process().waiting() == 1
+        leave()
+        assert ledger.compact(CONVERSATION, scope=SCOPE).completed == 1
+        assert shared.process().in_use() == 0
+        taken(shared.process())
+        ledger.transcripts.append(SCOPE, "another", *lines(30))
+        assert ledger.compact("another", scope=SCOPE).completed == 0
+        assert shared.process().waiting() == 1
+    assert shared.process().waiting() == 0
 
 
 # --- other surroundings --------------------------------------------------------------------------------
