@@ -42,12 +42,14 @@ class Backlog:
     """How many conversations are to be looked at now (``due``), are with a worker, or wait for their time.
 
     ``oldest_due`` is for how many microseconds the first of the due ones has been so; ``None`` if none is.
+    ``failing`` counts those of the waiting ones that met an error when they were last looked at.
     """
 
     due: int = 0
     leased: int = 0
     waiting: int = 0
     oldest_due: int | None = None
+    failing: int = 0
 
 
 class Found(NamedTuple):

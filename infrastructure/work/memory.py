@@ -115,11 +115,17 @@ class MemoryWorkList:
     def backlog(self) -> Backlog:
         with self._lock:
             now = self._clock()
-            times = [(e.due_at, e.taking) for e in self._entries.values() if e.due_at is not None]
-            due = [at for at, _ in times if at <= now]
-            leased = sum(taking is not None for at, taking in times if at > now)
-            oldest = now - min(due) if due else None
-            return Backlog(len(due), leased, len(times) - len(due) - leased, oldest)
+            known = [(e.due_at, e) for e in self._entries.values() if e.due_at is not None]
+            due = [at for at, _ in known if at <= now]
+            later = [entry for at, entry in known if at > now]
+            waiting = [entry for entry in later if entry.taking is None]
+            return Backlog(
+                due=len(due),
+                leased=len(later) - len(waiting),
+                waiting=len(waiting),
+                oldest_due=now - min(due) if due else None,
+                failing=sum(entry.failures > 0 for entry in waiting),
+            )
 
     # --- discovery ---
 

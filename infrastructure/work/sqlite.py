@@ -140,8 +140,9 @@ class SQLiteWorkList:
             return Backlog()
         with self._database.transaction(commit=False) as cursor:
             now = self._clock()
-            due, leased, waiting, oldest = cursor.execute(_script("backlog"), (now,)).fetchone()
-        return Backlog(due, leased, waiting, None if oldest is None else now - oldest)
+            row = cursor.execute(_script("backlog"), (now,)).fetchone()
+        due, leased, waiting, oldest, failing = row
+        return Backlog(due, leased, waiting, None if oldest is None else now - oldest, failing)
 
     # --- discovery ---
 

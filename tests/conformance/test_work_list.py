@@ -191,6 +191,18 @@ def test_what_is_forgotten_is_gone_in_any_state(work: WorkList, backend: Backend
     assert take(work) == []
 
 
+def test_those_that_met_an_error_are_counted_among_the_waiting(
+    work: WorkList, backend: Backend
+) -> None:
+    work.notice([("s", name) for name in "abc"])
+    again = backend.clock.now + 60 * SECOND
+    for item, failures in zip(take(work, 3), (0, 1, 2), strict=True):
+        work.looked(item, again, None, failures=failures)
+    assert work.backlog() == Backlog(waiting=3, failing=2)
+    backend.clock.advance(60)
+    assert work.backlog() == Backlog(due=3, oldest_due=0)
+
+
 # --- fairness -------------------------------------------------------------------------------------
 
 
