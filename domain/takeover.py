@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from compaction_ledger.domain.conversation import Message, MessageStatus, Run
 from compaction_ledger.domain.errors import DuplicateMessageId, InvalidInput, NotAnUpdate
@@ -24,6 +25,10 @@ class NewThread:
     conversation: str
     messages: Sequence[NewMessage]
     runs: Sequence[NewRun] = ()
+
+
+ScopeFrom = Literal["option", "folder", "file"]
+"""Whose the conversations of an archive are: one scope's, or that which their folder or file is named after."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from compaction_ledger.domain.errors import InvalidInput, InvalidSetting, MalformedRecord
 from compaction_ledger.domain.identifiers import check_id
-from compaction_ledger.domain.takeover import ArchivedThread, NewThread, UnreadThread
+from compaction_ledger.domain.takeover import ArchivedThread, NewThread, ScopeFrom, UnreadThread
 from compaction_ledger.infrastructure.importers.interface import Importer, Sample
 from compaction_ledger.infrastructure.importers.native import NativeImporter
 from compaction_ledger.infrastructure.importers.native_archive import read_native
 from compaction_ledger.infrastructure.importers.reading import first_record, shown
 from compaction_ledger.infrastructure.importers.registry import detect, importer_named
-
-ScopeFrom = Literal["option", "folder", "file"]
 
 
 class _File(NamedTuple):

@@ -67,6 +67,7 @@ class AsyncLedger:
     assemble = _in_thread(Ledger.assemble)
     record_delivery = _in_thread(Ledger.record_delivery)
     import_file = _in_thread(Ledger.import_file)
+    import_archive = _in_thread(Ledger.import_archive)
     import_summary = _in_thread(Ledger.import_summary)
     summaries = _in_thread(Ledger.summaries)
     ranges = _in_thread(Ledger.ranges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from compaction_ledger.domain.ports import (
 )
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.status import StoreStatus
+from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.both import BothAdmission
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
@@ -48,6 +49,7 @@ from compaction_ledger.worker import worker_name
 
 if TYPE_CHECKING:
     from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
+    from compaction_ledger.infrastructure.importers.archive import Archive
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
 
 Clock = Callable[[], int]
@@ -290,6 +292,17 @@ def read_file(path: Path, format_name: str | None, conversation: str | None) -> 
 
     importer = detect(path) if format_name is None else importer_named(format_name)
     return importer.read(path, conversation=conversation)
+
+
+def archive(
+    places: Sequence[Path], format_name: str | None, scope_from: ScopeFrom, scope: str
+) -> Archive:
+    """The conversations of folders and files. Raises :class:`InvalidSetting` for what is not there."""
+    from compaction_ledger.infrastructure.importers.archive import Archive  # noqa: PLC0415
+
+    found = Archive(places, format_name, scope_from, scope)
+    found.check()
+    return found
 
 
 def formats() -> dict[str, str]:

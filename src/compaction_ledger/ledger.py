@@ -24,10 +24,12 @@ from compaction_ledger.domain.ports import (
 )
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.domain.work import Backlog
 from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving
 from compaction_ledger.settings import DEFAULT_SCOPE, Settings
+from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, OnArchive
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivering import record_delivery
@@ -153,6 +155,30 @@ class Ledger:
         """
         found = composition.read_file(Path(path), format, conversation)
         return transcribe(self._parts.transcripts, scope, found, update=update)
+
+    def import_archive(
+        self,
+        *places: str | Path,
+        format: str | None = None,  # noqa: A002 - what a caller would guess
+        scope: str = DEFAULT_SCOPE,
+        scope_from: ScopeFrom = "option",
+        stop: Stop | None = None,
+        on_progress: OnArchive | None = None,
+    ) -> ArchiveImport:
+        """Take over the conversations of folders and files, however many there are, in bounded memory.
+
+        It can be ended anywhere and begun again: known conversations are brought up to date as by
+        :meth:`import_file` with ``update``, and those that go on in the ledger are left as they are. What
+        is malformed is reported and stands in nobody's way. ``scope_from`` says whose the conversations are:
+        ``scope``'s (``"option"``), or that which their ``"folder"`` or ``"file"`` is named after.
+        """
+        archive = composition.archive(list(map(Path, places)), format, scope_from, scope)
+        _, size = archive.measure()
+        parts = self._parts
+        taker = ArchiveTaker(
+            parts.transcripts, parts.work, parts.read_models, self.policy, stop or NeverStop()
+        )
+        return taker.take_over(archive, size, on_progress)
 
     # --- the main job ---
 

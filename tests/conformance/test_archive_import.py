@@ -64,7 +64,7 @@ def test_everything_is_taken_over_once(taker: ArchiveTaker, parts: Parts) -> Non
         "unchanged": 1,
     }  # of an empty one there is nothing to store
     assert (first.pairs, first.targets, first.done, first.refused) == (92, 4, 0, ())
-    assert waiting(parts) == [("acme", "c1"), ("acme", "c2"), ("globex", "c1")]
+    assert waiting(parts) == [("acme", "c1"), ("acme", "c2"), ("acme", "c3"), ("globex", "c1")]
     conversation = parts.transcripts.conversation("globex", "c1")
     assert [m.text for m in conversation.messages[:2]] == ["user 0", "assistant 0"]
     revision = parts.transcripts.revision(SCOPE, "c1")
@@ -139,12 +139,19 @@ def test_it_ends_between_two_batches_and_goes_on_later(
         seen.append(progress)
         stop.request()
 
-    found = taker.take_over(archive, on_progress)
+    found = taker.take_over(archive, 900, on_progress)
     assert found.stopped
     assert 2 <= found.outcomes["new"] < 9
-    assert seen == [ArchiveProgress(200, 2, 6, 0)]
+    assert seen == [ArchiveProgress(200, 900, 2, 6, 0)]
     rest = replace(taker, stop=NeverStop()).take_over(archive)
     assert rest.outcomes == Counter(unchanged=found.outcomes["new"], new=9 - found.outcomes["new"])
+
+
+def test_workers_hear_of_what_a_killed_run_has_stored(taker: ArchiveTaker, parts: Parts) -> None:
+    archive = [thread("c1"), thread("c2")]
+    parts.transcripts.take_over(SCOPE, [one.thread for one in archive])  # and no more
+    assert outcomes(taker.take_over(archive)) == {"unchanged": 2}
+    assert waiting(parts) == [(SCOPE, "c1"), (SCOPE, "c2")]
 
 
 def test_what_is_done_already_is_counted(backend: Backend, tmp_path: Any) -> None:

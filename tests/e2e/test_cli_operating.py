@@ -110,6 +110,9 @@ def test_roles(place: str) -> None:
                 f"has_table_privilege('{schema}_r', '{schema}.messages', 'INSERT')".encode()
             ).fetchone()
             assert rights == (True, False)
+            as_reader = ("--ledger", f"{place}&options=-c%20role%3D{schema}_r")
+            assert "0 due" in call("status", *as_reader).fine().out
+            call("rebuild", *as_reader).failed("ledger_read_only")
         finally:
             for role in ("w", "r"):
                 connection.execute(f"DROP OWNED BY {schema}_{role}".encode())

@@ -51,6 +51,7 @@ class ArchiveProgress:
     """How far it is: bytes of the archive read, conversations and pairs that are in the ledger."""
 
     bytes: int
+    size: int
     conversations: int
     pairs: int
     refused: int
@@ -79,6 +80,7 @@ OnArchive = Callable[[ArchiveProgress], None]
 class _Account:
     """What has become of the archive so far."""
 
+    size: int
     bytes: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
     pairs: int = 0
@@ -92,7 +94,7 @@ class _Account:
 
     def progress(self) -> ArchiveProgress:
         known = self.outcomes.total() - self.outcomes["refused"]
-        return ArchiveProgress(self.bytes, known, self.pairs, len(self.refused))
+        return ArchiveProgress(self.bytes, self.size, known, self.pairs, len(self.refused))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,14 @@ class ArchiveTaker:
     def take_over(
         self,
         archive: Iterable[ArchivedThread | UnreadThread],
+        size: int = 0,
         on_progress: OnArchive | None = None,
     ) -> ArchiveImport:
-        """Take over everything; while a batch is stored, the next is read. Kinds of :class:`StoreError`."""
-        account = _Account()
+        """Take over everything; while a batch is stored, the next one is read. ``size`` is only passed on.
+
+        Raises kinds of :class:`StoreError`.
+        """
+        account = _Account(size)
         with ThreadPoolExecutor(1, "compaction-ledger-archive") as writer:
             storing: Future[None] | None = None
 
@@ -128,6 +134,8 @@ class ArchiveTaker:
                 storing = writer.submit(self._take_batch, batch, account)
             else:
                 settle()
+        if not self.stop.requested:  # what a run stored that was killed before it told the workers
+            self.work.discover(self.store)
         return ArchiveImport(
             account.outcomes,
             account.pairs,

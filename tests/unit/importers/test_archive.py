@@ -12,8 +12,8 @@ from archives import MIXED, SCOPES, sizes, write_archive
 from importing import write_document, write_lines
 
 from compaction_ledger.domain.errors import InvalidSetting
-from compaction_ledger.domain.takeover import ArchivedThread, UnreadThread
-from compaction_ledger.infrastructure.importers.archive import Archive, ScopeFrom
+from compaction_ledger.domain.takeover import ArchivedThread, ScopeFrom, UnreadThread
+from compaction_ledger.infrastructure.importers.archive import Archive
 from compaction_ledger.infrastructure.importers.reading import MAX_LINE_BYTES
 
 RUN = {"type": "run", "id": "r", "state": "completed"}

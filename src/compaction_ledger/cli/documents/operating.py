@@ -54,6 +54,9 @@ class WorkBacklog(Document):
     waiting: Count
     """Wait for their time, such as that of a second attempt."""
 
+    failing: Count
+    """Those of `waiting` that met an error when they were last looked at."""
+
     oldest_due_seconds: float | None
     """For how long the first of the due ones has been so."""
 
@@ -165,6 +168,7 @@ def _backlog(backlog: Backlog) -> WorkBacklog:
         due=backlog.due,
         leased=backlog.leased,
         waiting=backlog.waiting,
+        failing=backlog.failing,
         oldest_due_seconds=None if backlog.oldest_due is None else seconds(backlog.oldest_due),
     )
 

@@ -83,6 +83,8 @@ def _claims(document: StatusDocument) -> str:
 def _backlog(document: StatusDocument) -> str:
     backlog = document.backlog
     counts = f"{backlog.due:,} due, {backlog.leased:,} with a worker, {backlog.waiting:,} waiting"
+    if backlog.failing:
+        counts += f" ({backlog.failing:,} after an error)"
     if backlog.oldest_due_seconds is None:
         return counts
     return f"{counts}; due for {_time(backlog.oldest_due_seconds)}"
