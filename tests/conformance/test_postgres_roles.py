@@ -452,8 +452,22 @@ def test_the_reader_reads_what_the_writer_builds_later(world: World) -> None:
 
 # --- hijacking -----------------------------------------------------------------------------------------
 
-# In a schema of the writer's own.
+
+def test_what_runs_as_the_owner_has_a_path_of_its_own(world: World) -> None:
+    rows = world.execute(
+        world.owner,
+        "SELECT oid::regproc::text, proconfig FROM pg_proc"
+        " WHERE pronamespace = ANY (%s::regnamespace[]) AND prosecdef",
+        [world.schema, f"{world.schema}_read_models"],
+    )
+    assert rows
+    path = "search_path=pg_catalog, pg_temp"
+    assert not [name for name, settings in rows if path not in (settings or ())]
+
+
+# In a schema of the writer's own. The owner is let in: else the server would pass over what is there.
 TRAPS = """
+GRANT USAGE ON SCHEMA {own} TO PUBLIC;
 CREATE FUNCTION {own}.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT 'f'::bytea $$;
 CREATE FUNCTION {own}.convert_to(text, name) RETURNS bytea LANGUAGE sql AS $$ SELECT 'f'::bytea $$;
 CREATE FUNCTION {own}.encode(bytea, text) RETURNS text LANGUAGE sql AS $$ SELECT 'f' $$;
@@ -463,6 +477,7 @@ CREATE FUNCTION {own}.wrong(bytea, bytea) RETURNS bytea LANGUAGE sql AS $$ SELEC
 CREATE FUNCTION {own}.wrong(text, text) RETURNS text LANGUAGE sql AS $$ SELECT 'f' $$;
 CREATE FUNCTION {own}.wrong(text, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'f' $$;
 CREATE FUNCTION {own}.never(bigint, bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$;
+CREATE FUNCTION {own}.nothing(bigint, bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 0::bigint $$;
 CREATE FUNCTION {own}.nothing(bigint, integer) RETURNS bigint LANGUAGE sql AS $$ SELECT 0::bigint $$;
 CREATE FUNCTION {own}.nothing(numeric, integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 0::numeric $$;
 CREATE OPERATOR {own}.|| (LEFTARG = bytea, RIGHTARG = bytea, FUNCTION = {own}.wrong);
@@ -471,6 +486,8 @@ CREATE OPERATOR {own}.|| (LEFTARG = text, RIGHTARG = bigint, FUNCTION = {own}.wr
 CREATE OPERATOR {own}.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = {own}.never);
 CREATE OPERATOR {own}.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = {own}.nothing);
 CREATE OPERATOR {own}.- (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = {own}.nothing);
+CREATE OPERATOR {own}.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = {own}.never);
+CREATE OPERATOR {own}.- (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = {own}.nothing);
 CREATE OPERATOR {own}.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = {own}.nothing);
 CREATE TABLE {own}.stored_events (LIKE {schema}.stored_events);
 CREATE TABLE {own}.log_head AS TABLE {schema}.log_head;
