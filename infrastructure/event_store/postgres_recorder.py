@@ -212,6 +212,7 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         reading, now = self._reading, time.monotonic_ns()
         if reading is None or now - reading.ours >= self._clock_nanoseconds:
             ((theirs,),) = self.datastore.call(self._clock)
+            now = time.monotonic_ns()  # taken before, it would run ahead by an answer's time
             self._reading = reading = _Reading(theirs, now)
         return reading.theirs + (now - reading.ours) // 1_000
 

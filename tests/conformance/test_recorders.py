@@ -13,7 +13,9 @@ Adapted only where a promise of ours is deliberately stronger:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -244,3 +246,17 @@ def test_a_subject_keeps_its_first_reference(backend: Backend) -> None:
     assert recorder.subject("s", "c", "2" * 32) == "1" * 32
     assert recorder.find_subject("s", "c") == "1" * 32
     assert recorder.find_subject("c", "s") is None
+
+
+def test_the_carried_clock_is_not_ahead_by_the_time_that_an_answer_took(tmp_path: Path) -> None:
+    with closing(PostgresBackend(tmp_path)) as backend:
+        database = backend.database()
+        database.call(
+            database.sql(
+                "CREATE OR REPLACE FUNCTION {schema}.store_clock() RETURNS bigint LANGUAGE plpgsql AS "
+                "$$ BEGIN PERFORM pg_sleep(0.3); RETURN extract(epoch FROM clock_timestamp()) * 1e6; END $$"
+            )
+        )
+        recorder = SealedPostgresRecorder(database)
+        for _ in range(3):
+            assert recorder.clock() <= time.time_ns() // 1_000
