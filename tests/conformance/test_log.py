@@ -33,6 +33,7 @@ from compaction_ledger.domain.errors import (
     LeaseExpired,
     LedgerReadOnly,
     MalformedEvent,
+    NotTheHolder,
     TimeHasPassed,
     UnknownEvent,
 )
@@ -183,6 +184,16 @@ def test_an_old_snapshot_does_not_refuse_what_is_free_by_now(backend: Backend) -
     assert second.session.state.open.keys() == {"first-claim"}  # and this is what it remembers
     first.release()
     assert second.claim().indices == [2]
+
+
+def test_an_old_snapshot_does_not_say_that_a_claim_stands_which_is_over(backend: Backend) -> None:
+    first, second = Worker(backend.open(), JOB, "first"), Worker(backend.open(), JOB, "second")
+    first.claim()
+    assert first.claim().already
+    backend.clock.now += LEASE
+    second.claim()
+    with pytest.raises(NotTheHolder):
+        first.claim()
 
 
 def test_threads_claim_at_once_and_exactly_one_wins_each_range(backend: Backend) -> None:

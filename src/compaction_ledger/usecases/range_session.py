@@ -64,7 +64,7 @@ class RangeSession:
                     self._state, fresh = None, True
                     continue
                 self._state = fold(decision.facts, state)
-            elif decision.refusal is not None and not fresh:
+            elif not fresh:  # refused, or done already
                 self._state, fresh = None, True  # an earlier snapshot never decides (A8)
                 continue
             if decision.refusal is not None:
