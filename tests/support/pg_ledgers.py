@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from pg_servers import fresh_schema
 
-from compaction_ledger import composition
+from compaction_ledger import composition, postgres_parts
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.events import AttemptStarted, Fact, RangeCompleted
 from compaction_ledger.domain.log import Recorded
@@ -20,22 +20,18 @@ from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.codec import encode
-from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import Address, parse_address
 from compaction_ledger.infrastructure.postgres.database import Database, in_schema
-from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
-from compaction_ledger.projections.memory import MemoryReadModels
+from compaction_ledger.ledger import Ledger
 from compaction_ledger.settings import Settings
-
-READ = 1_000
 
 
 def with_parameters(url: str, **parameters: str) -> str:
     """The URL with more parameters; those that it has already are replaced."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True)) | parameters
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
 @dataclass
@@ -47,20 +43,26 @@ class Session:
     pool_size: int = 10
     database: Database = field(init=False)
     parts: Parts = field(init=False)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
-        self.database = Database(
-            parse_address(self.url), patience=self.patience, pool_size=self.pool_size
+        settings = Settings(
+            database_connections=self.pool_size, database_patience_seconds=self.patience
         )
+        opened = postgres_parts.open_parts(self.url, DEFAULT_REGISTRY, settings, clock_seconds=0)
+        self.database = opened.database
         self.parts = composition.parts_of(
-            LedgerLog(SealedPostgresRecorder(self.database, clock_seconds=0)),
-            PostgresTranscripts(self.database),
-            MemoryReadModels(DEFAULT_REGISTRY),
+            opened.log,
+            opened.transcripts,
+            opened.read_models,
             WindowPolicy(),
             DEFAULT_REGISTRY,
-            Settings(),
-            self.database.close,
+            settings,
+            opened.close,
+            opened.shared_admission,
+            store=opened.store,
         )
+        self.ledger = Ledger(self.parts, settings)
 
     @property
     def log(self) -> LedgerLog:
@@ -82,10 +84,13 @@ class PgLedger:
         """Where it is."""
         return parse_address(self.url)
 
+    def at(self, url: str) -> str:
+        """The ledger's URL by another way to the same database."""
+        return with_parameters(url, schema=self.address.schema)
+
     def open(self, url: str | None = None, *, patience: float = 15, pool_size: int = 10) -> Session:
         """Another session; through a proxy or a pooler, if a URL is given."""
-        way = self.url if url is None else with_parameters(url, schema=self.address.schema)
-        session = Session(way, patience, pool_size)
+        session = Session(self.url if url is None else self.at(url), patience, pool_size)
         self.stack.callback(session.parts.close)
         return session
 
@@ -114,10 +119,10 @@ class PgLedger:
         return [int(str(pid)) for (pid,) in rows]
 
     def check(self) -> list[Recorded]:
-        """What must be so whatever happened: dense, sealed, A2 and A3 per identity; all that is stored."""
+        """What must be so whatever happened: dense, sealed, projected, A2, A3. Returns what is stored."""
         session = self.open()
         try:
-            return everything_holds(session.parts)
+            return everything_holds(session.ledger)
         finally:
             session.parts.close()
 
@@ -134,14 +139,13 @@ def ledger_on(url: str, *, made: bool = True) -> Iterator[PgLedger]:
         yield ledger
 
 
-def everything_holds(parts: Parts) -> list[Recorded]:
-    """What must be so whatever happened: dense, sealed, A2 and A3 per identity. Returns what is stored."""
-    log = parts.context.log
-    entries: list[Recorded] = []
-    while found := log.read(len(entries), READ):
-        entries += found
-    assert [entry.index for entry in entries] == list(range(log.size()))
-    assert list(log.verify()) == []
+def everything_holds(ledger: Ledger) -> list[Recorded]:
+    """What must be so whatever happened: dense, sealed, projected, A2, A3. Returns what is stored."""
+    entries = list(ledger.events())
+    assert [entry.index for entry in entries] == list(range(ledger.size()))
+    ledger.catch_up()
+    verification = ledger.verify()
+    assert (verification.findings, verification.lag) == ((), 0)
     completions = Counter(e.fact.identity for e in entries if isinstance(e.fact, RangeCompleted))
     started = Counter(e.fact.identity for e in entries if isinstance(e.fact, AttemptStarted))
     assert set(completions.values()) <= {1}
