@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from archives import write_archive
 from backends import everyday_database
 from command_line import call
 from jsonschema import Draft202012Validator
@@ -69,6 +70,17 @@ def test_import(transcript: Path, tmp_path: Path, schemas: dict[str, Any]) -> No
         call("import", transcript, "--update", "--json", ledger=tmp_path / "l.db").fine().json,
         schemas["import"],
     )
+
+
+def test_backfill(tmp_path: Path, schemas: dict[str, Any]) -> None:
+    write_archive(tmp_path / "archive", 60, each=30)
+    (tmp_path / "archive" / "notes.txt").write_text("nothing that could be read")
+    for words in (["--import-only"], []):
+        done = call(
+            "backfill", tmp_path / "archive", *words, "--json", ledger=tmp_path / "ledger.db"
+        )
+        assert (done.code, done.err) == (1, "")
+        check(done.json, schemas["backfill"])
 
 
 def test_import_summary(ledger: Path, tmp_path: Path, schemas: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from compaction_ledger.cli.calling import JsonOption, LedgerOption, RootOptions, ScopeOption
 from compaction_ledger.cli.commands.assembling import assemble
+from compaction_ledger.cli.commands.backfill import backfill
 from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.importing import import_file, import_summary
@@ -71,6 +72,7 @@ def root(
 for _name, _command, _in_short in (
     ("demo", demo, "Walk through everything on an example."),
     ("import", import_file, "Take conversations over from a file."),
+    ("backfill", backfill, "Take over and summarize a whole archive."),
     ("plan", plan, "Which lines count, which ranges are due."),
     ("compact", compact, "Summarize every range that is due."),
     ("assemble", assemble, "The next request within a budget."),

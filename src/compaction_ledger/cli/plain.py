@@ -23,3 +23,11 @@ def size(count: int) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """``1 range``, ``2 ranges``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for people."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel
 
 from compaction_ledger.cli.demo.document import DemoDocument
+from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
@@ -29,6 +30,7 @@ from compaction_ledger.cli.documents.upkeep import (
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "demo": DemoDocument,
     "import": ImportDocument,
+    "backfill": BackfillDocument,
     "plan": PlanDocument,
     "compact": CompactDocument,
     "assemble": AssembleDocument,

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
-from compaction_ledger.cli.plain import plural, size, visible
+from compaction_ledger.cli.plain import duration, plural, size, visible
 from compaction_ledger.cli.screen import facts
 from compaction_ledger.domain.errors import StoreError
 
@@ -59,7 +59,7 @@ def status_error(error: StoreError) -> Text:
 def _lag(document: StatusDocument) -> str:
     if not document.lag:
         return "up to date"
-    return f"{plural(document.lag, 'event')} behind, for {_time(document.lag_seconds)}"
+    return f"{plural(document.lag, 'event')} behind, for {duration(document.lag_seconds)}"
 
 
 def _rebuild(document: StatusDocument) -> str:
@@ -87,7 +87,7 @@ def _backlog(document: StatusDocument) -> str:
         counts += f" ({backlog.failing:,} after an error)"
     if backlog.oldest_due_seconds is None:
         return counts
-    return f"{counts}; due for {_time(backlog.oldest_due_seconds)}"
+    return f"{counts}; due for {duration(backlog.oldest_due_seconds)}"
 
 
 def _slots(document: StatusDocument) -> str:
@@ -96,11 +96,3 @@ def _slots(document: StatusDocument) -> str:
         return ""
     limit = "" if slots.limit is None else f" of {slots.limit:,}"
     return f"{slots.taken:,}{limit} taken, {plural(slots.waiting, 'process', 'processes')} waiting"
-
-
-def _time(seconds: float) -> str:
-    """A length of time, for people."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"

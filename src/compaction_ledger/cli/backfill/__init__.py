@@ -1,0 +1,1 @@
+"""`backfill`: take over an archive, then summarize everything that is due."""
