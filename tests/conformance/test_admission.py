@@ -778,6 +778,8 @@ def test_given_a_database_of_another_isolation_when_many_rush_then_the_bound_hol
         strict.close()
 
 
+# Newer versions of Python warn of it; the ledger is made to be forked with threads at work.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_given_a_fork_while_a_slot_is_held_when_the_child_goes_on_then_the_slot_is_the_parents(
     shared: Shared,
 ) -> None:
