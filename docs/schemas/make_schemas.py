@@ -24,8 +24,8 @@ INTRODUCTION = """\
 Made by `docs/schemas/make_schemas.py` from the models in `compaction_ledger.cli.documents`; do not
 edit.
 
-With `--json`, a command prints exactly one JSON document on stdout, in UTF-8. What goes wrong is told
-by the [error](#error) document in its place, and by the exit code ([cli.md](cli.md)). Each document has
+With `--json`, a command prints exactly one JSON document on stdout, in UTF-8; `work` prints many, each on
+a line of its own. What goes wrong is told by the [error](#error) document in its place, and by the exit code ([cli.md](cli.md)). Each document has
 a JSON Schema in [`docs/schemas`](../schemas). All members are always there; `null` says that there is
 nothing to tell.
 

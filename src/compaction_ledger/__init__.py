@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.transcript import NewMessage as NewMessage
     from compaction_ledger.domain.transcript import NewRun as NewRun
     from compaction_ledger.domain.windows import WindowPolicy as WindowPolicy
+    from compaction_ledger.domain.work import Backlog as Backlog
     from compaction_ledger.infrastructure.summarizers.extractive import (
         ExtractiveSummarizer as ExtractiveSummarizer,
     )
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     )
     from compaction_ledger.ledger import Ledger as Ledger
     from compaction_ledger.settings import Settings as Settings
+    from compaction_ledger.serving import Pace as Pace
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
     from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped
@@ -69,6 +71,7 @@ _HOMES = {
     "Assembly": "domain.assembly",
     "AssistantReply": "domain.summarization",
     "AsyncLedger": "aio",
+    "Backlog": "domain.work",
     "BudgetTooSmall": "domain.errors",
     "CompactionReport": "usecases.compaction",
     "Conversation": "domain.conversation",
@@ -91,6 +94,7 @@ _HOMES = {
     "NewRun": "domain.transcript",
     "NotAnUpdate": "domain.errors",
     "NotTheHolder": "domain.errors",
+    "Pace": "serving",
     "Pair": "domain.conversation",
     "PromptRegistry": "domain.prompts",
     "PromptSpec": "domain.prompts",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
+from typing import ParamSpec
 
 from compaction_ledger.domain.errors import InvalidSetting, LedgerError, StoreError
 from compaction_ledger.domain.ports import WorkList
@@ -28,6 +29,8 @@ from compaction_ledger.usecases.stopping import Stop
 from compaction_ledger.usecases.working import Looker, LookFailure, view_of
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 TICK = 0.1
 FIRST_IDLE = 0.1
@@ -43,7 +46,7 @@ SILENCE = 5.0
 """After so long without an answer the store counts as away."""
 
 STALL_LEASES = 2
-"""A thread that showed no sign of life for so many leases counts as stalled."""
+"""A thread counts as stalled when nothing was heard of it for so many leases and the longest attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,8 @@ class Serving:
         compactor = self.compactor_for(_Ending(self.stop, self._ending))
         view = view_of(compactor.context, compactor.summarizer.model, upgrade=self.upgrade)
         self._looker = Looker(compactor, self.work, view, self.upgrade, self.pace.ranges)
-        self.activity.begin(self.pace.threads, STALL_LEASES * compactor.lease / 1_000_000)
+        stall = STALL_LEASES * compactor.lease + compactor.longest_attempt
+        self.activity.begin(self.pace.threads, stall / 1_000_000)
         workers = [
             self._thread(f"worker {number}", self._work, number)
             for number in range(self.pace.threads)
@@ -297,7 +301,7 @@ class Serving:
         def on_outcome(scope: str, conversation: str, outcome: RangeOutcome) -> None:
             self.activity.alive(number)
             self.activity.count(f"ranges_{outcome.result}")
-            self.listener.range_done(scope, conversation, outcome)
+            self._tell(self.listener.range_done, scope, conversation, outcome)
 
         self.activity.alive(number, busy=True)
         try:
@@ -308,7 +312,7 @@ class Serving:
         self.activity.count("conversations")
         if look.failure is not None:
             self.activity.count("failures")
-            self.listener.failed(look.failure)
+            self._tell(self.listener.failed, look.failure)
         return _jittered(HELD_BACK) if look.held_back else 0.0
 
     def _give_back(self, owed: list[WorkItem]) -> None:
@@ -377,9 +381,16 @@ class Serving:
         if self._ending.is_set():  # who helped may not have heard of it in time
             return
         if changed and call.error is not None:
-            self.listener.store_away(call.error)
+            self._tell(self.listener.store_away, call.error)
         elif changed:
-            self.listener.store_back()
+            self._tell(self.listener.store_back)
+
+    def _tell(self, tell: Callable[P, None], *words: P.args, **named: P.kwargs) -> None:
+        """Tell the listener something. What is wrong with it is no error of a conversation."""
+        try:
+            tell(*words, **named)
+        except Exception as error:  # noqa: BLE001 - raised by the caller's thread
+            self._fail(error)
 
     def _be_idle(self, seconds: float) -> None:
         """Wait, unless all threads do and that is to be the end."""

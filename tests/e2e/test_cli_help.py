@@ -9,7 +9,7 @@ import pytest
 from command_line import call, run
 
 COMMANDS = (
-    *("demo", "import", "backfill", "plan", "compact", "assemble", "ranges", "show", "log"),
+    *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
     *("status", "verify", "rebuild", "migrate", "import-summary", "version"),
 )
 HEAVY = {"eventsourcing", "pydantic", "pydantic_ai", "rich", "sqlite3"}

@@ -23,17 +23,26 @@ class ModelServer:
 
 @contextmanager
 def model_server(
-    text: str = "", *, status: int = 200, finish: str = "stop", hangs: bool = False
+    text: str = "",
+    *,
+    status: int = 200,
+    finish: str = "stop",
+    hangs: bool = False,
+    waits: bool = False,
 ) -> Iterator[ModelServer]:
-    """A server that speaks OpenAI Chat Completions; one that ``hangs`` never answers."""
+    """A server that speaks OpenAI Chat Completions; one that ``hangs`` never answers.
+
+    One that ``waits`` answers when ``answer`` is set.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             served.requests.append(json.loads(self.rfile.read(length)))
             served.asked.set()
-            if hangs:
+            if hangs or waits:
                 served.answer.wait(60)
+            if hangs:
                 return
             body = json.dumps(_completion(text, finish) if status == 200 else _error()).encode()
             self.send_response(status)

@@ -18,6 +18,7 @@ from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
+from compaction_ledger.cli.commands.working import work
 from compaction_ledger.cli.failing import PROGRAM, CommandGroup, run
 
 app = typer.Typer(
@@ -75,6 +76,7 @@ for _name, _command, _in_short in (
     ("backfill", backfill, "Take over and summarize a whole archive."),
     ("plan", plan, "Which lines count, which ranges are due."),
     ("compact", compact, "Summarize every range that is due."),
+    ("work", work, "Summarize what is due, again and again."),
     ("assemble", assemble, "The next request within a budget."),
     ("ranges", ranges, "List the ranges with their status."),
     ("show", show, "The summaries of a range and their binding."),

@@ -191,7 +191,7 @@ def test_a_stop_gives_back_what_was_not_done(parts: Parts, clock: Clock) -> None
     class Stopping(Model):
         def summarize(self, request: SummaryRequest) -> Answer:
             if self.asked == 1:
-                stop._requested = True  # noqa: SLF001 - as in another thread
+                stop._requested = True
             return super().summarize(request)
 
     look = looker(parts, Stopping(), stop=stop).look(take(parts))

@@ -26,6 +26,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VerifyDocument,
     VersionDocument,
 )
+from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "demo": DemoDocument,
@@ -33,6 +34,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "backfill": BackfillDocument,
     "plan": PlanDocument,
     "compact": CompactDocument,
+    "work": WorkDocument,
+    "work-status": WorkStatusDocument,
     "assemble": AssembleDocument,
     "ranges": RangesDocument,
     "show": ShowDocument,

@@ -1,0 +1,1 @@
+"""`work`: in this process or in several, with a page on its health."""
