@@ -85,19 +85,28 @@ def pending(database: Database) -> list[Migration]:
     return database.run(lambda cursor: _missing(cursor, database.address), commit=False)
 
 
-def migrate(database: Database) -> list[Migration]:
-    """Apply what has not been applied, all of it or nothing, and return it."""
+def migrate(
+    database: Database, *, step_by_step: bool = True, up_to: int | None = None
+) -> list[Migration]:
+    """Apply what has not been applied, all of it or nothing, and return it.
+
+    A new ledger is made by ``schema.sql`` at once; ``step_by_step``, or only ``up_to`` a version, by the
+    migrations, as one that is older is brought up to date.
+    """
     address = database.address
 
     def work(cursor: Cursor) -> list[Migration]:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_lock_of(address),))
-        missing = _missing(cursor, address)
+        missing = [
+            one for one in _missing(cursor, address) if up_to is None or one.version <= up_to
+        ]
         if missing and missing[0].version == 1:
             cursor.execute(in_schema("CREATE SCHEMA IF NOT EXISTS {schema}", address))
             cursor.execute(in_schema(_TABLE, address))
+        whole = missing == list(migrations()) and not step_by_step
+        for text in [script("", "schema.sql")] if whole else map(text_of, missing):
+            cursor.connection.execute(in_schema(text, address), prepare=False)
         for migration in missing:
-            text = in_schema(script("migrations", migration.file), address)
-            cursor.connection.execute(text, prepare=False)
             cursor.execute(
                 in_schema(
                     "INSERT INTO {schema}.schema_migrations (version, name) VALUES (%s, %s)",
@@ -108,6 +117,11 @@ def migrate(database: Database) -> list[Migration]:
         return missing
 
     return database.run(work, commit=True, repeatable=True)
+
+
+def text_of(migration: Migration) -> str:
+    """The script of a migration, with ``{schema}`` and ``{read_models}`` in it."""
+    return script("migrations", migration.file)
 
 
 def _missing(cursor: Cursor, address: Address) -> list[Migration]:

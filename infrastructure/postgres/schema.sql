@@ -1,0 +1,662 @@
+-- The present tables and functions of a ledger on PostgreSQL: what the migrations come to, as a test proves.
+-- A new ledger is made by this file; an older one is brought here by the migrations.
+
+-- The log: its head, and events with their leaves (proof.md L1). An event and its leaf are one row.
+-- {schema} is the ledger's schema. Text that is compared or ordered is compared byte by byte, as everywhere else.
+CREATE TABLE {schema}.log_head (
+    id     integer PRIMARY KEY CHECK (id = 0),
+    size   bigint NOT NULL CHECK (size >= 0),
+    origin text COLLATE "C" NOT NULL
+) WITH (fillfactor = 10); -- updated with every event: room on the page keeps each new version of the row on it
+INSERT INTO {schema}.log_head VALUES (0, 0, 'compaction-ledger/' || replace(gen_random_uuid()::text, '-', ''));
+
+CREATE TABLE {schema}.stored_events (
+    idx                bigint PRIMARY KEY,
+    originator_id      text COLLATE "C" NOT NULL,
+    originator_version bigint NOT NULL,
+    topic              text COLLATE "C" NOT NULL,
+    leaf               bytea NOT NULL,
+    envelope           bytea NOT NULL,
+    state              bytea NOT NULL,
+    UNIQUE (originator_id, originator_version)
+);
+
+-- What a conversation is found by: two ids may be longer together than an entry of an index (E4).
+CREATE FUNCTION {schema}.conversation_name(of_scope text, of_conversation text)
+RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(convert_to(of_scope, 'UTF8') || '\x00'::bytea || convert_to(of_conversation, 'UTF8'))
+$$;
+
+-- The random reference that stands for a conversation in the log (L3, L4), also when that has been erased (S3).
+CREATE TABLE {schema}.subjects (
+    name         bytea PRIMARY KEY,
+    scope        text COLLATE "C" NOT NULL,
+    conversation text COLLATE "C" NOT NULL,
+    reference    text COLLATE "C" NOT NULL UNIQUE,
+    state        text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased'))
+);
+
+CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'CL003';
+END $$;
+
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {schema}.stored_events
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change();
+CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON {schema}.stored_events
+    FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_change();
+
+-- The store's clock (A5): microseconds since the epoch, at this moment and not at the transaction's beginning.
+CREATE FUNCTION {schema}.store_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- Append one event and seal it (L1, L3), in one statement: so the head is locked for as long as a commit takes and
+-- never for as long as a client does. The writer gives the envelope in two pieces, between which stand the hash of
+-- the stream's previous envelope and the time. The clock is read after the head is locked; where it is outside of
+-- the times that the writer's decision holds for, nothing is stored (CL001).
+CREATE FUNCTION {schema}.append_event(
+    not_before bigint, not_after bigint, stream text, version bigint, topic text, payload bytea,
+    before text, after text,
+    OUT idx bigint, OUT recorded bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '30s'
+AS $$
+DECLARE
+    previous text;
+    envelope bytea;
+BEGIN
+    UPDATE {schema}.log_head AS h SET size = h.size + 1 WHERE h.id = 0 RETURNING h.size - 1 INTO STRICT idx;
+    recorded := {schema}.store_clock();
+    IF recorded < not_before OR recorded >= not_after THEN
+        RAISE EXCEPTION 'it is now %', recorded USING ERRCODE = 'CL001';
+    END IF;
+    SELECT encode(e.leaf, 'hex') INTO previous FROM {schema}.stored_events AS e
+        WHERE e.originator_id = stream ORDER BY e.originator_version DESC LIMIT 1;
+    envelope := convert_to(before || coalesce(previous, '') || '","recorded":' || recorded || after, 'UTF8');
+    INSERT INTO {schema}.stored_events
+        VALUES (idx, stream, version, topic, sha256('\x00'::bytea || envelope), envelope, payload);
+END $$;
+
+-- Append several events, in order and all of them or none.
+CREATE FUNCTION {schema}.append_events(
+    not_before bigint, not_after bigint, streams text[], versions bigint[], topics text[], payloads bytea[],
+    befores text[], afters text[],
+    OUT idx bigint, OUT recorded bigint
+) RETURNS SETOF record LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    FOR n IN 1 .. cardinality(streams) LOOP
+        SELECT e.idx, e.recorded INTO STRICT idx, recorded FROM {schema}.append_event(
+            not_before, not_after, streams[n], versions[n], topics[n], payloads[n], befores[n], afters[n]
+        ) AS e;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+-- The reference of a conversation; the one given is kept where it has none.
+CREATE FUNCTION {schema}.subject_of(of_scope text, of_conversation text, new_reference text)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO {schema}.subjects (name, scope, conversation, reference)
+        VALUES ({schema}.conversation_name(of_scope, of_conversation), of_scope, of_conversation, new_reference)
+        ON CONFLICT (name) DO NOTHING;
+    RETURN (SELECT s.reference FROM {schema}.subjects AS s
+        WHERE s.name = {schema}.conversation_name(of_scope, of_conversation));
+END $$;
+
+-- The last transaction that each connection committed: so a client whose commit was not answered learns whether it
+-- happened (A9). A connection is known here by what its client calls it, also through a pooler. A week is much longer
+-- than anybody asks.
+CREATE TABLE {schema}.last_commits (
+    connection uuid PRIMARY KEY,
+    number     bigint NOT NULL,
+    at         timestamptz NOT NULL
+) WITH (fillfactor = 50); -- updated with every transaction: room on the page keeps each new version of the row on it
+
+-- Say at the beginning of a transaction which one it is. Returns PostgreSQL's number of it.
+CREATE FUNCTION {schema}.mark_transaction(of_connection uuid, of_number bigint)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF of_number = 1 THEN -- nobody waits for who is at it already
+        DELETE FROM {schema}.last_commits WHERE connection IN (
+            SELECT l.connection FROM {schema}.last_commits AS l WHERE l.at < now() - interval '7 days'
+            FOR UPDATE SKIP LOCKED
+        );
+    END IF;
+    INSERT INTO {schema}.last_commits VALUES (of_connection, of_number, now())
+        ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at;
+    RETURN pg_current_xact_id()::text;
+END $$;
+
+-- The last transaction that a connection committed. Waits for one that is not settled; for a second, then 55P03.
+CREATE FUNCTION {schema}.last_commit_of(of_connection uuid)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '1s'
+AS $$
+DECLARE
+    found bigint;
+BEGIN
+    INSERT INTO {schema}.last_commits AS l VALUES (of_connection, 0, now())
+        ON CONFLICT (connection) DO UPDATE SET number = l.number RETURNING l.number INTO STRICT found;
+    RETURN found;
+END $$;
+
+-- Transcripts: nothing is changed; an edit or a deletion is a new revision of its message. Whole conversations can be
+-- removed, so that they can be erased.
+--
+-- The row of a conversation is what its writers wait for each other at. Each change of the conversation gets the next
+-- number here, and what the change stores of a message or run bears that number as its revision.
+CREATE TABLE {schema}.conversations (
+    key          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         bytea NOT NULL UNIQUE, -- SHA-256 of both: together they can be longer than an index takes
+    scope        text COLLATE "C" NOT NULL,
+    conversation text COLLATE "C" NOT NULL,
+    revision     bigint NOT NULL CHECK (revision >= 1),
+    lines        integer NOT NULL CHECK (lines >= 0) -- deleted ones, too: the position of the next
+) WITH (fillfactor = 70); -- updated with every change: room on the page keeps the new version of the row on it
+
+-- For listing them in order. As much of each as an index surely takes: beyond that, in the order they came.
+CREATE INDEX conversations_in_order
+    ON {schema}.conversations (left(scope, 256), left(conversation, 256), key);
+
+-- A conversation is read as one run of the primary key.
+CREATE TABLE {schema}.messages (
+    conversation bigint NOT NULL REFERENCES {schema}.conversations (key),
+    position     integer NOT NULL CHECK (position >= 0),
+    id           text COLLATE "C" NOT NULL,
+    run          text COLLATE "C" NOT NULL,
+    role         text COLLATE "C" NOT NULL,
+    status       text COLLATE "C" NOT NULL,
+    kind         text COLLATE "C" NOT NULL,
+    text         bytea NOT NULL, -- UTF-8 with three bytes for a lone surrogate: type text has neither those nor NUL (E6)
+    created_at   bigint,
+    PRIMARY KEY (conversation, position),
+    UNIQUE (conversation, id)
+);
+
+CREATE TABLE {schema}.message_revisions (
+    conversation bigint NOT NULL,
+    position     integer NOT NULL,
+    revision     bigint NOT NULL CHECK (revision >= 1),
+    status       text COLLATE "C" NOT NULL,
+    text         bytea NOT NULL,
+    deleted      boolean NOT NULL,
+    PRIMARY KEY (conversation, position, revision),
+    FOREIGN KEY (conversation, position) REFERENCES {schema}.messages
+);
+
+CREATE TABLE {schema}.runs (
+    conversation bigint NOT NULL REFERENCES {schema}.conversations (key),
+    id           text COLLATE "C" NOT NULL,
+    revision     bigint NOT NULL CHECK (revision >= 1),
+    state        text COLLATE "C" NOT NULL,
+    PRIMARY KEY (conversation, id, revision)
+);
+
+CREATE TRIGGER append_only BEFORE UPDATE ON {schema}.messages
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE ON {schema}.message_revisions
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE ON {schema}.runs
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change();
+
+-- A conversation as it is now, in one snapshot and one answer: first a row with the runs, by their newest states, then
+-- its messages in order, by their newest revisions and without the deleted ones. No row: there is no such conversation.
+--
+-- How long one conversation is says nothing about the next, and the planner, which goes by the average, would at times
+-- read the whole table, with helpers that take longer to start than all of this. So it may use the keys alone.
+CREATE FUNCTION {schema}.conversation_now(of_name bytea) RETURNS TABLE (
+    id text, run text, role text, status text, kind text, text bytea, runs text[], states text[]
+) LANGUAGE plpgsql STABLE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_nestloop = off
+SET max_parallel_workers_per_gather = 0
+SET jit = off
+SET work_mem = '64MB'
+AS $$
+DECLARE
+    found_key bigint;
+BEGIN
+    SELECT c.key INTO found_key FROM {schema}.conversations AS c WHERE c.name = of_name;
+    IF found_key IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+        SELECT NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea,
+            array_agg(newest.id), array_agg(newest.state)
+        FROM (
+            SELECT DISTINCT ON (r.id) r.id, r.state FROM {schema}.runs AS r
+            WHERE r.conversation = found_key ORDER BY r.id DESC, r.revision DESC
+        ) AS newest;
+    IF EXISTS (SELECT FROM {schema}.message_revisions AS r WHERE r.conversation = found_key) THEN
+        RETURN QUERY
+            SELECT m.id, m.run, m.role, coalesce(newest.status, m.status), m.kind, coalesce(newest.text, m.text),
+                NULL::text[], NULL::text[]
+            FROM {schema}.messages AS m LEFT JOIN (
+                SELECT DISTINCT ON (r.position) r.position, r.status, r.text, r.deleted
+                FROM {schema}.message_revisions AS r
+                WHERE r.conversation = found_key ORDER BY r.position, r.revision DESC
+            ) AS newest ON newest.position = m.position
+            WHERE m.conversation = found_key AND newest.deleted IS NOT TRUE ORDER BY m.position;
+    ELSE
+        RETURN QUERY
+            SELECT m.id, m.run, m.role, m.status, m.kind, m.text, NULL::text[], NULL::text[]
+            FROM {schema}.messages AS m WHERE m.conversation = found_key ORDER BY m.position;
+    END IF;
+END $$;
+
+-- Make those conversations that are not there yet, as changed once and with so many lines. Those that are there, or
+-- that another transaction makes at this moment, are left out. Always in the same order, so that two who make the same
+-- ones wait for each other in turn.
+CREATE FUNCTION {schema}.make_conversations(names bytea[], of_scope text, conversations text[], counts integer[])
+RETURNS TABLE (name bytea, key bigint) LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        INSERT INTO {schema}.conversations AS c (name, scope, conversation, revision, lines)
+        SELECT given.name, of_scope, given.conversation, 1, given.lines
+        FROM unnest(names, conversations, counts) AS given (name, conversation, lines)
+        ORDER BY given.name
+        ON CONFLICT (name) DO NOTHING
+        RETURNING c.name, c.key;
+END $$;
+
+-- Change a conversation by new lines with these ids; it is made when it is new. Where an id is in it already (E4), the
+-- first such one and its position are answered: then the whole transaction is to be rolled back.
+CREATE FUNCTION {schema}.change_conversation(
+    of_name bytea, of_scope text, of_conversation text, ids text[],
+    OUT key bigint, OUT revision bigint, OUT first_position integer, OUT taken text, OUT taken_position integer
+) LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    INSERT INTO {schema}.conversations AS c (name, scope, conversation, revision, lines)
+    VALUES (of_name, of_scope, of_conversation, 1, cardinality(ids))
+    ON CONFLICT (name) DO UPDATE SET revision = c.revision + 1, lines = c.lines + excluded.lines
+    RETURNING c.key, c.revision, c.lines - cardinality(ids) INTO STRICT key, revision, first_position;
+    IF first_position > 0 AND cardinality(ids) > 0 THEN
+        SELECT m.id, m.position INTO taken, taken_position
+        FROM unnest(ids) WITH ORDINALITY AS given (id, place)
+        JOIN {schema}.messages AS m ON m.conversation = change_conversation.key AND m.id = given.id
+        ORDER BY given.place LIMIT 1;
+    END IF;
+END $$;
+
+-- Store new messages.
+CREATE FUNCTION {schema}.write_lines(
+    conversations bigint[], positions integer[], ids text[], runs text[], roles text[], statuses text[],
+    kinds text[], texts bytea[], times bigint[]
+) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO {schema}.messages (conversation, position, id, run, role, status, kind, text, created_at)
+    SELECT * FROM unnest(conversations, positions, ids, runs, roles, statuses, kinds, texts, times);
+END $$;
+
+-- Store new states of runs.
+CREATE FUNCTION {schema}.write_runs(conversations bigint[], revisions bigint[], ids text[], states text[])
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO {schema}.runs (conversation, revision, id, state)
+    SELECT * FROM unnest(conversations, revisions, ids, states);
+END $$;
+
+-- Store new revisions of messages; where text or status is null, it stays as it is. An id that is not in its
+-- conversation, or is deleted, is answered: then the whole transaction is to be rolled back.
+CREATE FUNCTION {schema}.write_revisions(
+    conversations bigint[], revisions bigint[], ids text[], texts bytea[], statuses text[], deleted boolean
+) RETURNS TABLE (id text) LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        WITH given AS (
+            SELECT g.*, m.position,
+                coalesce(g.text, newest.text, m.text) AS new_text,
+                coalesce(g.status, newest.status, m.status) AS new_status,
+                m.position IS NOT NULL AND newest.deleted IS NOT TRUE AS known
+            FROM unnest(conversations, revisions, ids, texts, statuses)
+                AS g (conversation, revision, id, text, status)
+            LEFT JOIN {schema}.messages AS m ON m.conversation = g.conversation AND m.id = g.id
+            LEFT JOIN LATERAL (
+                SELECT r.text, r.status, r.deleted FROM {schema}.message_revisions AS r
+                WHERE r.conversation = m.conversation AND r.position = m.position
+                ORDER BY r.revision DESC LIMIT 1
+            ) AS newest ON true
+        ), written AS (
+            INSERT INTO {schema}.message_revisions (conversation, position, revision, status, text, deleted)
+            SELECT given.conversation, given.position, given.revision, given.new_status, given.new_text, deleted
+            FROM given WHERE given.known
+        )
+        SELECT given.id FROM given WHERE NOT given.known;
+END $$;
+
+-- The read models (P1 to P4): which generation of tables serves, and the functions that make, index and drop the tables
+-- of one. The functions act as the owner of the ledger, so that whoever follows the log needs no right to make a table,
+-- and so that all tables belong to one owner, whoever rebuilds. Changing rows needs no function.
+CREATE SCHEMA {read_models};
+
+-- Which generation serves, how far it and any other have come, and by which verdicts its rows are judged. Whoever has a
+-- right on this table has it on the tables of every generation that is begun from then on.
+CREATE TABLE {read_models}.generations (
+    generation bigint PRIMARY KEY CHECK (generation BETWEEN 1 AND 999999999),
+    position   bigint NOT NULL CHECK (position >= 0),
+    layout     integer NOT NULL,
+    verdicts   text COLLATE "C" NOT NULL,
+    active     boolean NOT NULL
+) WITH (fillfactor = 10); -- updated with every batch: room on the page keeps each new version of the row on it
+CREATE UNIQUE INDEX one_active_generation ON {read_models}.generations (active) WHERE active;
+
+-- Have all generations for oneself until the transaction ends: nobody begins, switches, or applies a batch meanwhile.
+CREATE FUNCTION {read_models}.hold_generations() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '3s'
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('{read_models}', 0));
+    PERFORM FROM {read_models}.generations ORDER BY generation FOR UPDATE;
+END $$;
+
+-- The tables of generations that are there, also of those that nobody knows any more.
+CREATE FUNCTION {read_models}.generation_tables(OUT name name, OUT number bigint) RETURNS SETOF record
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT relname, substring(relname FROM '[0-9]+$')::bigint FROM pg_class
+        WHERE relnamespace = '{read_models}'::regnamespace AND relkind = 'r'
+            AND relname ~ '^(summaries|ranges|attempts|deliveries)_[1-9][0-9]{0,8}$'
+$$;
+
+-- Drop the tables of generations that are over, and say how many are left because somebody still reads them (or has made
+-- a view of one). It never waits for a reader, because other readers would have to wait behind it.
+CREATE FUNCTION {read_models}.drop_generations() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    old name;
+    kept integer := 0;
+BEGIN
+    FOR old IN SELECT t.name FROM {read_models}.generation_tables() AS t
+        WHERE NOT EXISTS (SELECT FROM {read_models}.generations AS g WHERE g.generation = t.number)
+    LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE {read_models}.%I IN ACCESS EXCLUSIVE MODE NOWAIT', old);
+            EXECUTE format('DROP TABLE {read_models}.%I', old);
+        EXCEPTION
+            WHEN lock_not_available OR dependent_objects_still_exist THEN kept := kept + 1;
+            WHEN undefined_table THEN NULL; -- by somebody else, just now
+        END;
+    END LOOP;
+    RETURN kept;
+END $$;
+
+-- Begin the next generation, empty and without the indexes that are not needed to fill it. Others that do not serve are
+-- over: what a killed rebuild left behind, or one that goes on, which will find out.
+CREATE FUNCTION {read_models}.begin_generation(of_layout integer, of_verdicts text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '3s'
+AS $$
+DECLARE
+    number bigint;
+    granted record;
+BEGIN
+    IF of_layout <> 1 THEN
+        RAISE EXCEPTION 'the tables of the read models are of layout 1, not %', of_layout;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('{read_models}', 0));
+    number := 1 + greatest( -- no number is ever used again: others may still know it as another generation
+        (SELECT max(g.generation) FROM {read_models}.generations AS g),
+        (SELECT max(t.number) FROM {read_models}.generation_tables() AS t),
+        0
+    );
+    DELETE FROM {read_models}.generations WHERE NOT active;
+    PERFORM {read_models}.drop_generations();
+    EXECUTE format($ddl$
+        CREATE TABLE {read_models}.summaries_%1$s (
+            identity       text COLLATE "C" PRIMARY KEY,
+            scope          text COLLATE "C" NOT NULL,
+            conversation   text COLLATE "C" NOT NULL,
+            from_pair      bigint NOT NULL,
+            to_pair        bigint NOT NULL,
+            source_hash    text COLLATE "C" NOT NULL,
+            provider       text COLLATE "C" NOT NULL,
+            model          text COLLATE "C" NOT NULL,
+            settings       text COLLATE "C" NOT NULL,
+            prompt         text COLLATE "C" NOT NULL,
+            prompt_version bigint NOT NULL,
+            status         text COLLATE "C" NOT NULL,
+            validity       text COLLATE "C" NOT NULL,
+            attempts       bigint NOT NULL,
+            claim_id       text COLLATE "C",
+            holder         text COLLATE "C",
+            expires_at     bigint,
+            retry_at       bigint,
+            failure        text COLLATE "C",
+            idx            bigint,
+            recorded_at    bigint,
+            origin         text COLLATE "C",
+            input_tokens   bigint,
+            output_tokens  bigint
+        );
+        CREATE TABLE {read_models}.ranges_%1$s (
+            scope         text COLLATE "C" NOT NULL,
+            conversation  text COLLATE "C" NOT NULL,
+            from_pair     bigint NOT NULL,
+            to_pair       bigint NOT NULL,
+            status        text COLLATE "C" NOT NULL,
+            source_hash   text COLLATE "C" NOT NULL,
+            identity      text COLLATE "C" NOT NULL,
+            expires_at    bigint,
+            retry_at      bigint,
+            updated_index bigint NOT NULL,
+            updated_at    bigint NOT NULL,
+            PRIMARY KEY (scope, conversation, from_pair)
+        );
+        CREATE TABLE {read_models}.attempts_%1$s (
+            identity      text COLLATE "C" NOT NULL,
+            number        bigint NOT NULL,
+            scope         text COLLATE "C" NOT NULL,
+            conversation  text COLLATE "C" NOT NULL,
+            from_pair     bigint NOT NULL,
+            to_pair       bigint NOT NULL,
+            attempt_id    text COLLATE "C" NOT NULL,
+            claim_id      text COLLATE "C" NOT NULL,
+            holder        text COLLATE "C" NOT NULL,
+            outcome       text COLLATE "C" NOT NULL,
+            failure       text COLLATE "C",
+            also          text COLLATE "C" NOT NULL,
+            detail        text COLLATE "C",
+            signals       text COLLATE "C" NOT NULL,
+            tool_calls    bigint NOT NULL,
+            output_digest text COLLATE "C",
+            input_tokens  bigint,
+            output_tokens bigint,
+            started_index bigint NOT NULL,
+            started_at    bigint NOT NULL,
+            ended_index   bigint,
+            ended_at      bigint,
+            PRIMARY KEY (identity, number)
+        );
+        CREATE TABLE {read_models}.deliveries_%1$s (
+            delivery_id    text COLLATE "C" PRIMARY KEY,
+            scope          text COLLATE "C" NOT NULL,
+            conversation   text COLLATE "C" NOT NULL,
+            run            text COLLATE "C",
+            shape          text COLLATE "C" NOT NULL,
+            bytes_used     bigint NOT NULL,
+            bytes_allowed  bigint NOT NULL,
+            request_digest text COLLATE "C" NOT NULL,
+            idx            bigint NOT NULL,
+            recorded_at    bigint NOT NULL
+        )
+    $ddl$, number);
+    FOR granted IN
+        SELECT a.privilege_type AS what,
+            CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS whom
+        FROM pg_class AS c, aclexplode(c.relacl) AS a
+        WHERE c.oid = '{read_models}.generations'::regclass AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format(
+            'GRANT %1$s ON {read_models}.summaries_%2$s, {read_models}.ranges_%2$s, '
+            '{read_models}.attempts_%2$s, {read_models}.deliveries_%2$s TO %3$s',
+            granted.what, number, granted.whom
+        );
+    END LOOP;
+    INSERT INTO {read_models}.generations VALUES (number, 0, of_layout, of_verdicts, false);
+    RETURN number;
+END $$;
+
+-- The indexes that only readers need: one sort is cheaper than an insertion for each row.
+CREATE FUNCTION {read_models}.index_generation(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format($ddl$
+        CREATE INDEX IF NOT EXISTS summaries_%1$s_conversation
+            ON {read_models}.summaries_%1$s (scope, conversation, from_pair);
+        CREATE INDEX IF NOT EXISTS attempts_%1$s_conversation
+            ON {read_models}.attempts_%1$s (scope, conversation, started_index);
+        CREATE INDEX IF NOT EXISTS deliveries_%1$s_conversation
+            ON {read_models}.deliveries_%1$s (scope, conversation, idx)
+    $ddl$, number);
+END $$;
+
+-- Let one generation serve, and no other. The tables of the others are still there, for those who read them now.
+CREATE FUNCTION {read_models}.switch_generation(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM {read_models}.generations WHERE generation <> number;
+    UPDATE {read_models}.generations SET active = true WHERE generation = number;
+END $$;
+
+-- What acts as the owner is for those to whom the owner grants it.
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {read_models} FROM PUBLIC;
+
+-- The bound on attempts at once across processes (D1): slots, and a queue of those who were told "not now" (D2).
+--
+-- A slot is a lease. It counts for `lease` microseconds after it was last renewed, by the store's clock; its row is
+-- deleted when the next slot is given out, and until then it can still be renewed. So there never are more rows than
+-- the bound of whoever took the last slot. A ticket is a place in the queue; it goes when it was not asked again for
+-- `kept` microseconds. Whatever changes a row first locks the one row of `admission`, for a single statement.
+CREATE TABLE {schema}.admission (
+    id     integer PRIMARY KEY CHECK (id = 0),
+    places bigint NOT NULL CHECK (places >= 0) -- how many times a slot was asked for; gives tickets their order
+) WITH (fillfactor = 10);
+INSERT INTO {schema}.admission VALUES (0, 0);
+
+CREATE TABLE {schema}.admission_slots (
+    token      uuid PRIMARY KEY, -- random: only who took the slot knows it
+    holder     text COLLATE "C" NOT NULL,
+    renewed_at bigint NOT NULL,
+    lease      bigint NOT NULL CHECK (lease > 0)
+) WITH (fillfactor = 50);
+
+CREATE TABLE {schema}.admission_tickets (
+    asker       uuid PRIMARY KEY, -- one process with the ledger open, whatever it calls itself
+    holder      text COLLATE "C" NOT NULL,
+    place       bigint NOT NULL UNIQUE,
+    first_asked bigint NOT NULL,
+    last_asked  bigint NOT NULL,
+    kept        bigint NOT NULL CHECK (kept > 0)
+) WITH (fillfactor = 50);
+
+-- Whether who asks may have a slot: there are more free ones than others who have waited for longer.
+CREATE FUNCTION {schema}.may_take_slot(for_asker uuid, bound bigint, moment bigint)
+RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT bound - (SELECT count(*) FROM {schema}.admission_slots AS s WHERE s.renewed_at + s.lease > moment)
+        > (SELECT count(*) FROM {schema}.admission_tickets AS t
+            WHERE t.last_asked + t.kept > moment AND t.place < coalesce(
+                (SELECT own.place FROM {schema}.admission_tickets AS own WHERE own.asker = for_asker),
+                9223372036854775807))
+$$;
+
+-- What is over is deleted. What was renewed at a time to come (the clock was set back) counts from now on: otherwise
+-- the slot of a dead holder would be taken for as long as the clock was wrong.
+CREATE FUNCTION {schema}.settle_admission(moment bigint) RETURNS void LANGUAGE sql VOLATILE AS $$
+    UPDATE {schema}.admission_slots SET renewed_at = moment WHERE renewed_at > moment;
+    UPDATE {schema}.admission_tickets SET last_asked = moment WHERE last_asked > moment;
+    DELETE FROM {schema}.admission_slots WHERE renewed_at + lease <= moment;
+    DELETE FROM {schema}.admission_tickets WHERE last_asked + kept <= moment;
+$$;
+
+-- Take a slot under `new_token`; false means: not now, and then there is a ticket for who asked. Asked again with the
+-- same token it gives the same answer. Who asks more often than ten times in the life of a ticket and would be told
+-- the same is told so without a write or a lock. Only a slot waits for the disk: the rest may be lost with the server.
+CREATE FUNCTION {schema}.take_slot(
+    new_token uuid, for_asker uuid, for_holder text, bound bigint, for_lease bigint, keep_ticket bigint
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '30s'
+AS $$
+DECLARE
+    moment bigint := {schema}.store_clock();
+    new_place bigint;
+BEGIN
+    IF NOT {schema}.may_take_slot(for_asker, bound, moment) AND EXISTS (
+        SELECT FROM {schema}.admission_tickets AS t
+            WHERE t.asker = for_asker AND t.last_asked BETWEEN moment - t.kept / 10 AND moment
+    ) THEN
+        RETURN false;
+    END IF;
+    UPDATE {schema}.admission AS a SET places = a.places + 1 WHERE a.id = 0 RETURNING a.places INTO STRICT new_place;
+    moment := {schema}.store_clock();
+    PERFORM {schema}.settle_admission(moment);
+    IF EXISTS (SELECT FROM {schema}.admission_slots AS s WHERE s.token = new_token) THEN
+        RETURN true;
+    END IF;
+    IF {schema}.may_take_slot(for_asker, bound, moment) THEN
+        DELETE FROM {schema}.admission_tickets AS t WHERE t.asker = for_asker;
+        INSERT INTO {schema}.admission_slots VALUES (new_token, for_holder, moment, for_lease);
+        RETURN true;
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    INSERT INTO {schema}.admission_tickets VALUES (for_asker, for_holder, new_place, moment, moment, keep_ticket)
+        ON CONFLICT (asker) DO UPDATE SET last_asked = moment, kept = keep_ticket;
+    RETURN false;
+END $$;
+
+-- Begin the leases of these slots anew; those that are still there. One that is missing was given to another.
+CREATE FUNCTION {schema}.renew_slots(tokens uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '30s'
+AS $$
+BEGIN
+    PERFORM FROM {schema}.admission AS a WHERE a.id = 0 FOR UPDATE;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    RETURN QUERY UPDATE {schema}.admission_slots AS s SET renewed_at = {schema}.store_clock()
+        WHERE s.token = ANY (tokens) RETURNING s.token;
+END $$;
+
+-- Give these slots back, and the ticket of `of_asker` (NULL: nobody's).
+CREATE FUNCTION {schema}.give_back_slots(tokens uuid[], of_asker uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '30s'
+AS $$
+BEGIN
+    PERFORM FROM {schema}.admission AS a WHERE a.id = 0 FOR UPDATE;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    DELETE FROM {schema}.admission_slots AS s WHERE s.token = ANY (tokens);
+    DELETE FROM {schema}.admission_tickets AS t WHERE t.asker = of_asker;
+END $$;
+
+-- The server lets everybody execute a new function. Who may is for the owner to say (roles.sql).
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
