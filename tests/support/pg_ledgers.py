@@ -64,6 +64,10 @@ class Session:
         )
         self.ledger = Ledger(self.parts, settings)
 
+    def close(self) -> None:
+        """End it."""
+        self.parts.close()
+
     @property
     def log(self) -> LedgerLog:
         """The sealed log."""
