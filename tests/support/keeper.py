@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 10
+PATIENCE = 30
 
 
 def main() -> None:

@@ -161,7 +161,7 @@ class KeptProcess:
         """Send it a signal."""
         os.kill(self.pid, number)
 
-    def wait(self, seconds: float = 60) -> None:
+    def wait(self, seconds: float = 120) -> None:
         """Until it is gone."""
         wait_until(lambda: not self.alive(), seconds, f"process {self.pid} to end")
 
@@ -243,7 +243,7 @@ def _status(pid: int) -> list[str] | None:
 def kill_family(pid: int) -> None:
     """Kill (-9) a process and all that it started, at one moment: the first of them starts no more."""
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: (_status(pid) or "T")[0] in "TZX", 10, f"process {pid} to stop")
+    wait_until(lambda: (_status(pid) or "T")[0] in "TZX", 30, f"process {pid} to stop")
     family = [pid, *children(pid)]
     for member in family:
         try:
@@ -253,7 +253,7 @@ def kill_family(pid: int) -> None:
     wait_until(lambda: not any(map(alive, family)), 30, f"process {pid} and its children to end")
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10, what: str = "it") -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 30, what: str = "it") -> None:
     """Until something is so; an error if it is not in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -117,7 +117,7 @@ def running_bouncer(
     finally:
         lock.release()  # upon which its keeper ends it
         with suppress(TimeoutError):
-            wait_until(lambda: not folder.exists(), 10)
+            wait_until(lambda: not folder.exists())
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -150,7 +150,7 @@ def _started(
         )
     )
     bouncer = Bouncer(folder, port, user, process, version)
-    wait_until(lambda: not process.alive() or _listens(port), 10, "PgBouncer to listen")
+    wait_until(lambda: not process.alive() or _listens(port), 30, "PgBouncer to listen")
     if not process.alive():
         raise NotStarted(bouncer.log_text())
     return bouncer

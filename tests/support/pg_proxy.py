@@ -50,7 +50,7 @@ class Fault:
     fired: threading.Event = field(default_factory=threading.Event)
     seen: int = 0
 
-    def wait(self, seconds: float = 10) -> None:
+    def wait(self, seconds: float = 30) -> None:
         """Until it happens."""
         if not self.fired.wait(seconds):
             raise TimeoutError(f"the fault at message {self.kind!r} did not happen")
@@ -446,7 +446,7 @@ class Proxy:
         """How many clients are connected."""
         return sum(link.alive for link in self._links)
 
-    def wait_for_connections(self, number: int, seconds: float = 10) -> None:
+    def wait_for_connections(self, number: int, seconds: float = 30) -> None:
         """Until so many clients are connected."""
         wait_until(lambda: self.connections() == number, seconds, f"{number} connections")
 

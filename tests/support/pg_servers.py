@@ -202,7 +202,7 @@ class Server:
         """Whether the postmaster runs."""
         return self.process is not None and self.process.alive()
 
-    def start(self, settings: Mapping[str, str] | None = None, seconds: float = 60) -> None:
+    def start(self, settings: Mapping[str, str] | None = None, seconds: float = 120) -> None:
         """Start it (again), and wait until it takes connections; it recovers first, if it was killed."""
         options = [f"--{name}={value}" for name, value in (settings or {}).items()]
         self.process = keep(
@@ -228,7 +228,7 @@ class Server:
             return False
         return len(lines) == 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
-    def stop(self, mode: Mode = "fast", *, seconds: float = 60) -> None:
+    def stop(self, mode: Mode = "fast", *, seconds: float = 120) -> None:
         """Stop it: once all clients left (smart), without them (fast), without a checkpoint (immediate)."""
         assert self.process is not None
         self.process.signal(SIGNALS[mode])
