@@ -64,6 +64,7 @@ class AsyncLedger:
     plan = _in_thread(Ledger.plan)
     compact = _stoppable(Ledger.compact)
     compact_all = _stoppable(Ledger.compact_all)
+    look = _stoppable(Ledger.look)
     assemble = _in_thread(Ledger.assemble)
     record_delivery = _in_thread(Ledger.record_delivery)
     import_file = _in_thread(Ledger.import_file)

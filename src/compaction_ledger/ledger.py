@@ -38,6 +38,7 @@ from compaction_ledger.usecases.importing import (
     import_summary,
     job_of_present_source,
 )
+from compaction_ledger.usecases.looking import Looked, look
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
 from compaction_ledger.usecases.status import LedgerStatus, ledger_status
 from compaction_ledger.usecases.stopping import NeverStop, Stop
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 READ_BATCH = 500
+LOOK_RANGES = 4
 
 
 class Ledger:
@@ -240,6 +242,27 @@ class Ledger:
         return run_worker(
             compactor, iter(conversations), upgrade=upgrade, on_conversation=on_conversation
         )
+
+    def look(
+        self,
+        conversation: str,
+        *,
+        scope: str = DEFAULT_SCOPE,
+        summarizer: Summarizer | None = None,
+        upgrade: bool = False,
+        stop: Stop | None = None,
+        at_most: int = LOOK_RANGES,
+    ) -> Looked:
+        """Summarize a few due ranges of a conversation, and say when to look again: for a job queue.
+
+        A job needs to carry no more than scope and id. It may come twice, late or never: what is due is
+        planned here, and the claim decides. Raises what :meth:`compact` does; after a :class:`StoreError`,
+        look again later.
+        """
+        compactor = composition.compactor(
+            self._parts, self._summarizer_or(summarizer), self._settings, stop=stop or NeverStop()
+        )
+        return look(compactor, scope, conversation, upgrade=upgrade, at_most=at_most)
 
     def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
         """Tell the workers of a ledger to look at these (scope, conversation); for how many that is news.

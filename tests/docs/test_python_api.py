@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import compaction_ledger
-from compaction_ledger import AsyncLedger, Ledger, SignalStop
+from compaction_ledger import AsyncLedger, Ledger, SignalStop, dispatch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "python-api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -50,6 +50,13 @@ def _methods(kind: type) -> list[str]:
     ]
 
 
+DISPATCH = [
+    shown(name, function)
+    for name, function in vars(dispatch).items()
+    if name in dispatch.__all__ and inspect.isfunction(function)
+]
+
+
 def test_every_exported_name_has_a_row_and_nothing_else_has() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE)
     assert sorted(rows) == sorted(compaction_ledger.__all__)
@@ -61,8 +68,14 @@ def test_every_method_has_its_signature(kind: type) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("line", DISPATCH)
+def test_every_function_of_dispatch_has_its_signature(line: str) -> None:
+    assert f"- `{line}`" in TEXT
+
+
 def test_no_signature_is_left_over() -> None:
     real = {line for kind in (Ledger, AsyncLedger, SignalStop) for line in _methods(kind)}
+    real |= set(DISPATCH)
     properties = {"transcripts", "policy", "requested"}
     listed = set(re.findall(r"^- `([^`]+)`", TEXT, re.MULTILINE))
     assert listed <= real | properties
