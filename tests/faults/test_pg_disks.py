@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from pg_load import Load
 from pg_servers import Server, Wanted, running_server
 from scenarios import good
 
-from compaction_ledger.domain.errors import DiskFull, StoreError, StoreUnavailable
+from compaction_ledger.domain.errors import DiskFull, StoreUnavailable
 from compaction_ledger.domain.events import RangeFact
+from compaction_ledger.usecases.range_session import Outcome
 
 LONG = "x" * 5_900
 ROUND = 5_000
@@ -35,23 +37,25 @@ class Filler:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.told: list[tuple[int, RangeFact]] = []
-        self.completed = 0
         self._numbers = count()
 
     def complete(self) -> None:
         """One more range, with a long summary."""
         worker = Worker(self.session.parts, made_up_job(10 * next(self._numbers)))
-        for step in (worker.claim, worker.start, lambda: worker.finish(good(LONG))):
-            outcome = step()
+        for step in (worker.claim, worker.start, partial(worker.finish, good(LONG))):
+            outcome: Outcome = step()
             self.told += zip(outcome.indices, outcome.facts, strict=True)
-        self.completed += 1
 
-    def until_it_is_full(self, error: type[StoreError]) -> StoreError:
-        """The error with which it ends."""
-        with pytest.raises(error) as raised:
-            for _ in range(ROUND):
-                self.complete()
-        return raised.value
+    def complete_many(self) -> None:
+        """More than there is room for."""
+        for _ in range(ROUND):
+            self.complete()
+
+    def write_many(self) -> None:
+        """The same with conversations."""
+        for number in range(ROUND):
+            messages = lines(20, sentences=1_000)
+            self.session.parts.transcripts.append(SCOPE, f"c{number}", *messages)
 
 
 def test_a_full_disk_is_told_nothing_of_it_is_stored_and_it_goes_on_when_there_is_room() -> None:
@@ -59,14 +63,12 @@ def test_a_full_disk_is_told_nothing_of_it_is_stored_and_it_goes_on_when_there_i
         filler = Filler(ledger.open())
         filler.complete()
         disk.fill()
-        error = filler.until_it_is_full(DiskFull)
-        assert "nothing was stored" in str(error)
+        with pytest.raises(DiskFull, match="nothing was stored"):
+            filler.complete_many()
         size = filler.session.log.size()
         assert size == len(filler.told)
-        with pytest.raises(DiskFull):
-            for number in range(ROUND):
-                messages = lines(20, sentences=1_000)
-                filler.session.parts.transcripts.append(SCOPE, f"c{number}", *messages)
+        with pytest.raises(DiskFull, match="nothing was stored"):
+            filler.write_many()
         disk.free()
         filler.complete()
         entries = ledger.check()
@@ -83,7 +85,8 @@ def test_where_the_servers_own_log_has_no_room_it_is_down_and_nothing_is_lost() 
         hasty = Filler(ledger.open(patience=0.3))
         hasty.complete()
         disk.fill()
-        hasty.until_it_is_full(StoreUnavailable)
+        with pytest.raises(StoreUnavailable):
+            hasty.complete_many()
         wait_until(lambda: not server.alive(), 30)
         assert "PANIC" in server.log_text()
         with pytest.raises(StoreUnavailable):
