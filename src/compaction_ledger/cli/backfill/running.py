@@ -132,6 +132,7 @@ class Backfill:
                 failures=failures_of(self._heard.failures),
                 refused=[RefusedRecord.of(one) for one in imported.refused],
                 events=self.ledger.size(),
+                seconds=round(time.monotonic() - began, 3),
                 peak_memory=peak_memory(),
             )
 

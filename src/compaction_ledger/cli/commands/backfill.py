@@ -39,9 +39,7 @@ class ScopeSource(StrEnum):
 
 def backfill(
     ctx: typer.Context,
-    archive: Annotated[
-        list[Path], typer.Argument(metavar="ARCHIVE", help="Folders, and files.")
-    ],
+    archive: Annotated[list[Path], typer.Argument(metavar="ARCHIVE", help="Folders, and files.")],
     format_name: Annotated[
         str,
         typer.Option(

@@ -124,6 +124,9 @@ class BackfillDocument(Document):
     events: Count
     """How many events the log holds now."""
 
+    seconds: float
+    """How long all of it took."""
+
     peak_memory: Count | None
     """The most memory that this process held, in bytes, where the system tells it."""
 

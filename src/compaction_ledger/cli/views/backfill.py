@@ -25,6 +25,7 @@ def show_backfill(console: Console, document: BackfillDocument) -> None:
         ("Pairs", _pairs(document.archive)),
         ("Ranges", _ranges(document)),
         ("Events", f"{document.events:,}"),
+        ("Time", duration(document.seconds)),
         ("Peak memory", _memory(document.peak_memory)),
     ]
     console.print(facts(row for row in rows if row[1]))
