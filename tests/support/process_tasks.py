@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from eventsourcing.persistence import StoredEvent
 from histories import CONVERSATION, LEASE, SCOPE, TRUNCATED, UNAVAILABLE, Worker, made_up_job
+from pg_competition import supervise
 from scenarios import good
 
 from compaction_ledger import (
@@ -224,6 +225,13 @@ def compete(
     say("done")
 
 
+def compete_on_postgres(
+    path: Path, url: str, seed: int, at_once: int, rounds: int, kills: int
+) -> None:
+    """Fork processes off that work on random ranges; their journals come to lie in the folder ``path``."""
+    supervise(path, url, seed, at_once, rounds, kills)
+
+
 def share_slots(path: Path, url: str, limit: int, lease: float, seed: int) -> None:
     """Take slots of a database and give them back, until there is a file at ``path``."""
     chance = random.Random(seed)
@@ -309,6 +317,7 @@ TASKS = (
     compact_when_told,
     in_transaction,
     compete,
+    compete_on_postgres,
     share_slots,
     hold_slots,
 )
