@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -94,8 +95,9 @@ def test_a_killed_server_recovers_what_was_committed_and_no_more(server: Server)
         backends = server.backend_pids()
         server.kill()
         assert not any(map(alive, [server.pid, *backends]))
-        with pytest.raises(psycopg.OperationalError):
+        with pytest.raises(psycopg.OperationalError) as caught:
             open_one.execute("SELECT 1")
+        assert caught.value.sqlstate is None  # nobody lived to say a word
         open_one.close()
     with pytest.raises(psycopg.OperationalError, match="refused"):
         server.execute("SELECT 1")
@@ -103,6 +105,16 @@ def test_a_killed_server_recovers_what_was_committed_and_no_more(server: Server)
     assert stored(server, "before the kill")
     assert not stored(server, "not committed")
     assert "automatic recovery in progress" in server.log_text()
+
+
+def test_a_server_that_loses_one_process_restarts_all(server: Server) -> None:
+    with connected(server.url()) as one, connected(server.url()) as other:
+        os.kill(one.info.backend_pid, signal.SIGKILL)
+        for connection in (one, other):
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT pg_sleep(60)")
+    server.wait_until_connectable()
+    assert server.execute("SELECT 1") == [(1,)]
 
 
 def test_a_server_stops_in_each_mode_and_starts_again(server: Server) -> None:

@@ -244,7 +244,7 @@ def kill_family(pid: int) -> None:
     """Kill (-9) a process and all that it started, at one moment: the first of them starts no more."""
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: (_status(pid) or "T")[0] in "TZX", 30, f"process {pid} to stop")
-    family = [pid, *children(pid)]
+    family = [*children(pid), pid]  # the first last, for the others notice when it is gone
     for member in family:
         try:
             os.kill(member, signal.SIGKILL)

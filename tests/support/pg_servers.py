@@ -228,6 +228,17 @@ class Server:
             return False
         return len(lines) == 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
+    def wait_until_connectable(self, seconds: float = 120) -> None:
+        """Until it takes connections again, after a process of it was killed and it restarted itself."""
+        wait_until(self._connectable, seconds, "the server to take connections")
+
+    def _connectable(self) -> bool:
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
     def stop(self, mode: Mode = "fast", *, seconds: float = 120) -> None:
         """Stop it: once all clients left (smart), without them (fast), without a checkpoint (immediate)."""
         assert self.process is not None
