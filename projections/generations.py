@@ -177,10 +177,11 @@ class Store(Protocol):
         """Rows of the serving generation, in one snapshot; ``None`` where it is not of our layout."""
         ...
 
-    def change(self, work: Callable[[Session], T]) -> T:
+    def change(self, work: Callable[[Session], T], *, slow: bool = False) -> T:
         """Change all that ``work`` does or nothing; it may be called again, if nothing was stored.
 
-        It need not be on the disk when this returns: it can be made again from the log.
+        It need not be on the disk when this returns: it can be made again from the log. What is ``slow``
+        takes as long as it takes; else the database has to answer at some time.
         """
         ...
 

@@ -37,6 +37,9 @@ from compaction_ledger.projections.waiting import Pauses
 HOLD_SECONDS = 10.0
 """For how long a follower may hold a generation and wait for its own client before others end that."""
 
+ANSWER_SECONDS = 60.0
+"""For how long the answer to one statement of a follower is waited for."""
+
 FEW = 50
 """Up to so many rows are stored with one statement, new or not; it takes two messages to copy rows in."""
 
@@ -102,6 +105,7 @@ class PostgresStore:
     batch = 500
     rebuild_batch = 5_000
     damage: tuple[type[Exception], ...] = (DamagedLog, NotALedger)
+    answer_seconds = ANSWER_SECONDS
 
     def __init__(self, database: Database, hold_seconds: float = HOLD_SECONDS) -> None:
         self._database = database
@@ -140,11 +144,11 @@ class PostgresStore:
         lenient: bool = False,  # noqa: ARG002 - there is no text that is none
     ) -> Sequence[Values] | None:
         """As :class:`Store` says, in one statement, where the generation is still the one we know of."""
-        parameters = list(map(escaped, given.values()))
+        on, parameters = _condition(given)
         while True:
             number = self._served
             if number:
-                statement = self._database.sql(_select_serving(kind, number, tuple(given), order))
+                statement = self._database.sql(_select_serving(kind, number, on, order))
                 try:
                     rows = self._database.call(statement, parameters)
                 except NotALedger:
@@ -160,12 +164,12 @@ class PostgresStore:
 
     # --- changing ---
 
-    def change(self, work: Callable[[Session], T]) -> T:
+    def change(self, work: Callable[[Session], T], *, slow: bool = False) -> T:
         return self._database.run(
             lambda cursor: work(PostgresSession(cursor, self._database.sql)),
             commit=True,
             durable=False,
-            answer_seconds=None,  # to make an index takes as long as it takes
+            answer_seconds=None if slow else self.answer_seconds,
         )
 
     def release(self) -> None:
@@ -273,11 +277,11 @@ class PostgresSession:
     def rows(
         self, kind: type[Record], number: int, given: Mapping[str, str], order: str
     ) -> Sequence[Values]:
-        where = " AND ".join(f"{name} = %s" for name in given) or "true"
+        where, parameters = _condition(given)
         names = ", ".join(columns(kind))
         self._execute(
-            f"SELECT {names} FROM {_table(kind, number)} WHERE {where} ORDER BY {order}",
-            *map(escaped, given.values()),
+            f"SELECT {names} FROM {_table(kind, number)} AS r WHERE {where} ORDER BY {order}",
+            *parameters,
         )
         return unescaped_rows(kind, self._cursor.fetchall())
 
@@ -325,9 +329,7 @@ class PostgresSession:
         """Store rows that the table has not."""
         if not rows:
             return
-        names = ", ".join(columns(kind))
-        into = f"COPY {_table(kind, number)} ({names}) FROM STDIN (FORMAT BINARY)"
-        with self._cursor.copy(self._sql(into)) as copy:
+        with self._cursor.copy(self._sql(_copy_into(kind, number))) as copy:
             copy.set_types(TYPES[kind])
             for values in escaped_rows(kind, list(map(kind.values_of, rows))):
                 copy.write_row(values)
@@ -340,6 +342,11 @@ class PostgresSession:
             self._execute(_upsert(kind, number), *arrays)
 
 
+# What a conversation is found by: both ids may be too long together for an index (E4).
+_CONVERSATION = {"scope", "conversation"}
+_NAME = "{{schema}}.conversation_name({0}.scope, {0}.conversation)"
+
+
 def _table(kind: type[Record], number: int) -> str:
     return f"{{read_models}}.{kind.table}_{number}"
 
@@ -348,10 +355,19 @@ def _unnested(kinds: Sequence[str]) -> str:
     return f"unnest({', '.join(f'%s::{kind}[]' for kind in kinds)})"
 
 
-def _select_serving(kind: type[Record], number: int, given: tuple[str, ...], order: str) -> str:
+def _condition(given: Mapping[str, str]) -> tuple[str, list[str]]:
+    """What says of a row ``r`` that its columns have these values, and the parameters to it."""
+    values = list(map(escaped, given.values()))
+    same = [f"r.{name} = %s" for name in given]
+    if not _CONVERSATION - given.keys():
+        same.append(f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)")
+        values += [escaped(given["scope"]), escaped(given["conversation"])]
+    return " AND ".join(same) or "true", values
+
+
+def _select_serving(kind: type[Record], number: int, on: str, order: str) -> str:
     """Asks a table of one generation: one row or more, and none only where it does not serve."""
     names = ", ".join(f"r.{name}" for name in columns(kind))
-    on = " AND ".join(f"r.{name} = %s" for name in given) or "true"
     return (
         f"SELECT {names} FROM {{read_models}}.generations AS g"
         f" LEFT JOIN {_table(kind, number)} AS r ON {on}"
@@ -362,6 +378,8 @@ def _select_serving(kind: type[Record], number: int, given: tuple[str, ...], ord
 def _look_up(kind: type[Record], number: int, names: tuple[str, ...]) -> str:
     """Finds rows by many keys, each by the index: ``OFFSET 0`` keeps that from being made into a join."""
     same = " AND ".join(f"r.{name} = k.{name}" for name in names)
+    if set(names) >= _CONVERSATION:
+        same += f" AND {_NAME.format('r')} = {_NAME.format('k')}"
     return (
         f"SELECT found.* FROM {_unnested(TYPES[kind][: len(names)])} AS k({', '.join(names)})"
         f" CROSS JOIN LATERAL (SELECT {', '.join(columns(kind))} FROM {_table(kind, number)} AS r"
@@ -369,13 +387,20 @@ def _look_up(kind: type[Record], number: int, names: tuple[str, ...]) -> str:
     )
 
 
+def _copy_into(kind: type[Record], number: int) -> str:
+    names = ", ".join(columns(kind))
+    return f"COPY {_table(kind, number)} ({names}) FROM STDIN (FORMAT BINARY)"
+
+
 def _upsert(kind: type[Record], number: int) -> str:
     names = columns(kind)
     changes = ", ".join(f"{name} = excluded.{name}" for name in names[kind.key :])
+    key = ", ".join(names[: kind.key])
+    if set(names[: kind.key]) >= _CONVERSATION:
+        key = key.replace("scope, conversation", "{schema}.conversation_name(scope, conversation)")
     return (
         f"INSERT INTO {_table(kind, number)} ({', '.join(names)})"
-        f" SELECT * FROM {_unnested(TYPES[kind])}"
-        f" ON CONFLICT ({', '.join(names[: kind.key])}) DO UPDATE SET {changes}"
+        f" SELECT * FROM {_unnested(TYPES[kind])} ON CONFLICT ({key}) DO UPDATE SET {changes}"
     )
 
 

@@ -49,24 +49,27 @@ class Rebuilder:
         Of several at once the one that began last is carried on by all of them. With ``only_ours``, raises
         :class:`RebuildOvertaken` where that is one whose rows are judged by other verdicts.
         """
-        number = self._change_alone(lambda session: session.begin(self.verdicts))
-        at = Generation(number, 0, LAYOUT, self.verdicts, active=False)
+        at = self._begin()
         while True:
             try:
                 return self._complete(log, at, progress)
             except ReplacedGeneration:
-                at = self._later(at, only_ours=only_ours)
+                at = self._later(at, only_ours=only_ours) or self._begin()
 
-    def _later(self, ours: Generation, *, only_ours: bool) -> Generation:
-        """The generation that was begun after ours and took its place, if it is as good."""
+    def _begin(self) -> Generation:
+        number = self._change_alone(lambda session: session.begin(self.verdicts))
+        return Generation(number, 0, LAYOUT, self.verdicts, active=False)
+
+    def _later(self, ours: Generation, *, only_ours: bool) -> Generation | None:
+        """The generation that was begun after ours and took its place, if it is as good.
+
+        ``None`` where there is none: ours was lost when the database died, as it did not wait for the disk.
+        """
         known = self.store.read(lambda session: session.known())
         later = known[-1] if known else None
-        if (
-            later is None
-            or later.number <= ours.number
-            or later.layout != ours.layout
-            or (only_ours and later.verdicts != ours.verdicts)
-        ):
+        if later is None or later.number < ours.number:
+            return None
+        if later.layout != ours.layout or (only_ours and later.verdicts != ours.verdicts):
             raise RebuildOvertaken(
                 "another process began to rebuild the read models meanwhile, in another way: "
                 "what it makes of them counts"
@@ -85,7 +88,7 @@ class Rebuilder:
             self.follower.follow(log, at, log.size(), progress)
             self._index(at.number)
             before, size = size, log.size()
-            at, done = self._change_alone(_switching(at.number, size, grows=size != before))
+            at, done = self._change_alone(_switching(at, size, grows=size != before))
             if done:
                 self.store.clean()
                 return at.position
@@ -93,7 +96,7 @@ class Rebuilder:
     def _index(self, number: int) -> None:
         """Make the indexes that readers need: outside of the switch, which nobody shall wait for."""
         pauses = Pauses(self.follower.patience)
-        while not self.store.change(_indexing(number)):
+        while not self.store.change(_indexing(number), slow=True):
             wait(self.store, pauses)
 
     def _change_alone(self, work: Callable[[Session], T]) -> T:
@@ -102,10 +105,11 @@ class Rebuilder:
         while True:
             try:
                 return self.store.change(work)
-            except LedgerBusy:
+            except LedgerBusy:  # it has waited
                 if pauses.are_over:
                     raise
-            wait(self.store, pauses)
+            self.store.release()
+            pauses.pause()
 
 
 def _indexing(number: int) -> Callable[[Session], bool]:
@@ -121,18 +125,20 @@ def _indexing(number: int) -> Callable[[Session], bool]:
 
 
 def _switching(
-    number: int, size: int, *, grows: bool
+    ours: Generation, size: int, *, grows: bool
 ) -> Callable[[Session], tuple[Generation, bool]]:
     """What lets a generation serve that is as far as the log, and tells whether it serves now."""
 
     def work(session: Session) -> tuple[Generation, bool]:
         session.hold_all()
-        at = session.find(number)
+        at = session.find(ours.number)
+        if at.verdicts != ours.verdicts:  # its number was given again: see _later
+            raise ReplacedGeneration
         if at.active:  # somebody else was faster
             return at, True
         complete = at.position >= size and (not grows or at.position >= _served(session))
         if complete:
-            session.switch(number)
+            session.switch(at.number)
         return at, complete
 
     return work

@@ -92,7 +92,7 @@ class SQLiteStore:
 
         return self.read(ask, lenient=lenient)
 
-    def change(self, work: Callable[[Session], T]) -> T:
+    def change(self, work: Callable[[Session], T], *, slow: bool = False) -> T:  # noqa: ARG002
         with self._database.transaction(commit=True, durable=False) as cursor:
             return work(SQLiteSession(cursor))
 

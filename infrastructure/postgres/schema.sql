@@ -467,9 +467,10 @@ BEGIN
             expires_at    bigint,
             retry_at      bigint,
             updated_index bigint NOT NULL,
-            updated_at    bigint NOT NULL,
-            PRIMARY KEY (scope, conversation, from_pair)
+            updated_at    bigint NOT NULL
         );
+        CREATE UNIQUE INDEX ranges_%1$s_key
+            ON {read_models}.ranges_%1$s ({schema}.conversation_name(scope, conversation), from_pair);
         CREATE TABLE {read_models}.attempts_%1$s (
             identity      text COLLATE "C" NOT NULL,
             number        bigint NOT NULL,
@@ -524,18 +525,20 @@ BEGIN
     RETURN number;
 END $$;
 
--- The indexes that only readers need: one sort is cheaper than an insertion for each row.
+-- The indexes that only readers need: one sort is cheaper than an insertion for each row. Of a conversation they hold
+-- its name: two ids may be longer together than an entry of an index (E4).
 CREATE FUNCTION {read_models}.index_generation(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     EXECUTE format($ddl$
         CREATE INDEX IF NOT EXISTS summaries_%1$s_conversation
-            ON {read_models}.summaries_%1$s (scope, conversation, from_pair);
+            ON {read_models}.summaries_%1$s ({schema}.conversation_name(scope, conversation));
+        CREATE INDEX IF NOT EXISTS ranges_%1$s_scope ON {read_models}.ranges_%1$s (scope);
         CREATE INDEX IF NOT EXISTS attempts_%1$s_conversation
-            ON {read_models}.attempts_%1$s (scope, conversation, started_index);
+            ON {read_models}.attempts_%1$s ({schema}.conversation_name(scope, conversation));
         CREATE INDEX IF NOT EXISTS deliveries_%1$s_conversation
-            ON {read_models}.deliveries_%1$s (scope, conversation, idx)
+            ON {read_models}.deliveries_%1$s ({schema}.conversation_name(scope, conversation))
     $ddl$, number);
 END $$;
 

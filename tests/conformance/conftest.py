@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from backends import BACKENDS, Backend, SQLiteBackend
+from backends import BACKENDS, Backend, PostgresBackend, SQLiteBackend
 
 from compaction_ledger.composition import Parts
 
@@ -31,3 +31,13 @@ def sqlite_store(tmp_path: Path) -> Iterator[SQLiteBackend]:
     store = SQLiteBackend(tmp_path)
     yield store
     store.close()
+
+
+@pytest.fixture(params=[PostgresBackend, SQLiteBackend], ids=["postgres", "sqlite"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[PostgresBackend | SQLiteBackend]:
+    """A store of each kind that keeps rows in tables, which others can change."""
+    made: PostgresBackend | SQLiteBackend = request.param(tmp_path)
+    yield made
+    made.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from backends import SQLiteBackend
-from pg_fixtures import pg_schema, pg_server
+from pg_fixtures import durable_server, pg_schema, pg_server
 
-__all__ = ["pg_schema", "pg_server"]
+__all__ = ["durable_server", "pg_schema", "pg_server"]
 
 
 @pytest.fixture

@@ -14,7 +14,16 @@ import pytest
 LAYERS = {"domain", "infrastructure", "projections"}
 DOMAIN_MAY_USE = {"compaction_ledger", "pydantic", "pydantic_core", *sys.stdlib_module_names}
 # What the optional extras bring: only these may be missing where a module is imported.
-OF_EXTRAS = {"anthropic", "boto3", "botocore", "google", "openai", "procrastinate", "psycopg", "pydantic_ai"}
+OF_EXTRAS = {
+    "anthropic",
+    "boto3",
+    "botocore",
+    "google",
+    "openai",
+    "procrastinate",
+    "psycopg",
+    "pydantic_ai",
+}
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 IMPORT_EVERYTHING = """

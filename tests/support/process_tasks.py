@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from eventsourcing.persistence import StoredEvent
@@ -91,6 +92,29 @@ def rebuild(path: Path) -> None:
 
     with Ledger.open(path) as ledger:
         ledger.rebuild(told)
+
+
+def stand_still(url: str, step: str) -> None:
+    """Rebuild on PostgreSQL, and stand still within the transaction of the first batch."""
+    from compaction_ledger.projections import postgres  # noqa: PLC0415 - an extra
+
+    session: Any = postgres.PostgresSession
+    taken = getattr(session, step)
+
+    def held(self: Any, *arguments: Any) -> Any:
+        setattr(session, step, taken)
+        if step == "_copy":
+            with self._cursor.copy(self._sql(postgres._copy_into(*arguments[:2]))):
+                say("held")
+                wait()
+        else:
+            say("held")
+            wait()
+        return taken(self, *arguments)
+
+    setattr(session, step, held)
+    with Ledger.open(url) as ledger:
+        say("done", ledger.rebuild())
 
 
 def open_first(path: Path) -> None:
@@ -308,6 +332,7 @@ TASKS = (
     append,
     follow,
     rebuild,
+    stand_still,
     open_first,
     open_once,
     open_as,
@@ -326,7 +351,8 @@ TASKS = (
 def main() -> None:
     """Do the task that the command line names."""
     task, path, arguments = sys.argv[1:]
-    {known.__name__: known for known in TASKS}[task](Path(path), *json.loads(arguments))
+    place: Any = path if "://" in path else Path(path)
+    {known.__name__: known for known in TASKS}[task](place, *json.loads(arguments))
 
 
 if __name__ == "__main__":

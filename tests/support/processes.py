@@ -19,7 +19,7 @@ TIMEOUT = 120
 Process = subprocess.Popen[str]
 
 
-def worker(task: str, path: Path, *arguments: Any) -> Process:
+def worker(task: str, path: Path | str, *arguments: Any) -> Process:
     """Start a process that does ``task`` on the ledger at ``path``."""
     support = Path(__file__).parent
     script = support / "process_tasks.py"
@@ -36,7 +36,7 @@ def worker(task: str, path: Path, *arguments: Any) -> Process:
 
 
 @contextmanager
-def running(task: str, path: Path, *arguments: Any) -> Iterator[Process]:
+def running(task: str, path: Path | str, *arguments: Any) -> Iterator[Process]:
     """A process that is killed in the end, if it still runs."""
     process = worker(task, path, *arguments)
     try:
