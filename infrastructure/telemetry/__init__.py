@@ -1,0 +1,1 @@
+"""Telling of the work to whoever watches it."""
