@@ -46,11 +46,11 @@ def test_a_hundred_thousand_pairs_three_kills_and_two_at_once(
     url = safe_server.url()
     place = f"{url}{'&' if '?' in url else '?'}schema=backfill"
     _kill_in_the_archive(place, archive, tmp_path / "archive", 60)
-    other = backfills.start(place, tmp_path / "archive")
-    _kill_among_summaries(place, tmp_path / "archive", archive.ranges // 4)
-    _kill_among_summaries(place, tmp_path / "archive", archive.ranges // 2)
-    _finish(place, archive, tmp_path / "archive")
-    out, err = other.communicate(timeout=600)
+    with backfills.running(place, tmp_path / "archive") as other:
+        _kill_among_summaries(place, tmp_path / "archive", archive.ranges // 4)
+        _kill_among_summaries(place, tmp_path / "archive", archive.ranges // 2)
+        _finish(place, archive, tmp_path / "archive")
+        out, err = other.communicate(timeout=600)
     assert other.returncode == 0, err
     assert json.loads(out)["summarized"]["ranges"].keys() <= _HARMLESS
 
@@ -60,8 +60,8 @@ _HARMLESS = {"completed", "already_completed", "claimed_elsewhere", "source_chan
 
 def _kill_in_the_archive(place: str, archive: Archive, folder: Path, conversations: int) -> None:
     """Kill it when so many conversations are there, and not all of them."""
-    process = backfills.start(place, folder, slowly=archive.conversations < 100)
-    with Ledger.open(place) as ledger:
+    slowly = archive.conversations < 100
+    with backfills.running(place, folder, slowly=slowly) as process, Ledger.open(place) as ledger:
         backfills.wait_until(
             lambda: len(list(ledger.conversations())) >= conversations, process, 120
         )
@@ -72,16 +72,18 @@ def _kill_in_the_archive(place: str, archive: Archive, folder: Path, conversatio
 
 def _kill_among_summaries(place: str, folder: Path, done: int) -> None:
     """Kill it when so many summaries are made."""
-    process = backfills.start(place, folder)
-    with Ledger.open(place, read_only=True) as ledger:
+    with (
+        backfills.running(place, folder) as process,
+        Ledger.open(place, read_only=True) as ledger,
+    ):
         backfills.wait_until(lambda: ledger.status().ranges.get("done", 0) >= done, process, 1_200)
         backfills.kill(process)
 
 
 def _finish(place: str, archive: Archive, folder: Path) -> None:
     """Let it end, and see that all is well; after that there is nothing left to do."""
-    process = backfills.start(place, folder)
-    out, err = process.communicate(timeout=3_000)
+    with backfills.running(place, folder) as process:
+        out, err = process.communicate(timeout=3_000)
     assert process.returncode == 0, err
     document = json.loads(out)
     assert (document["stopped"], document["refused"], document["failures"]) == (False, [], [])
@@ -91,6 +93,7 @@ def _finish(place: str, archive: Archive, folder: Path) -> None:
     with Ledger.open(place) as ledger:
         backfills.check(ledger, archive)
         size = ledger.size()
-        again, err = backfills.start(place, folder).communicate(timeout=300)
+        with backfills.running(place, folder) as process:
+            again, err = process.communicate(timeout=300)
         assert json.loads(again)["summarized"]["done"] == 0, err
         assert ledger.size() == size

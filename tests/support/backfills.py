@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from archives import Archive
@@ -41,6 +42,18 @@ def start(place: str, folder: Path, *, slowly: bool = False) -> Process:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def running(place: str, folder: Path, *, slowly: bool = False) -> Iterator[Process]:
+    """A backfill that is killed in the end, if it still runs."""
+    process = start(place, folder, slowly=slowly)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def kill(process: Process) -> None:
