@@ -20,11 +20,21 @@ def assemble_request(context: Context, scope: str, conversation: str, options: O
     A missing, late or damaged read model degrades to originals (H9). Raises :class:`UnknownConversation`,
     :class:`BudgetTooSmall`, :class:`InvalidSetting`.
     """
-    eligibility = read_eligible(context, scope, conversation)
-    candidates, damaged = stored_candidates(context, scope, conversation)
-    return assemble(
-        scope, conversation, eligibility, candidates, context.registry, options, damaged
-    )
+    with context.telemetry.span("assemble") as span:
+        eligibility = read_eligible(context, scope, conversation)
+        candidates, damaged = stored_candidates(context, scope, conversation)
+        assembly = assemble(
+            scope, conversation, eligibility, candidates, context.registry, options, damaged
+        )
+        manifest = assembly.manifest
+        span.tell(
+            mode=manifest.mode,
+            summaries=len(manifest.summaries),
+            rejected=len(manifest.rejected),
+            bytes_used=manifest.bytes_used,
+            bytes_allowed=manifest.bytes_allowed,
+        )
+        return assembly
 
 
 def stored_candidates(

@@ -23,7 +23,12 @@ from compaction_ledger.domain.errors import (
     InvalidSetting,
     Refused,
 )
-from compaction_ledger.domain.events import AttemptFailed, RangeCompleted, RangeFact
+from compaction_ledger.domain.events import (
+    AttemptFailed,
+    AttemptStarted,
+    RangeCompleted,
+    RangeFact,
+)
 from compaction_ledger.domain.finish import Answer, FailureCode, Fault, sound_answer
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.planning import PlannedRange
@@ -32,10 +37,11 @@ from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
-from compaction_ledger.usecases.range_session import RangeSession
+from compaction_ledger.usecases.range_session import Outcome, RangeSession
 from compaction_ledger.usecases.renewing import Renewal, renewing
 from compaction_ledger.usecases.source import Source
 from compaction_ledger.usecases.stopping import Stop
+from compaction_ledger.usecases.watching import counted_claim, counted_finish, of_job, watched_call
 
 logger = logging.getLogger(__name__)
 
@@ -110,8 +116,15 @@ class Claim:
 
     def run(self) -> RangeOutcome:
         """Claim, attempt at most twice, and say how it ended. Refusals are outcomes, not errors."""
+        with self.context.telemetry.span("claim", **of_job(self.planned.job)) as span:
+            outcome = self._run()
+            span.tell(result=outcome.result)
+            return outcome
+
+    def _run(self) -> RangeOutcome:
         try:
-            self._session.execute(self._claim)
+            with counted_claim(self.context.telemetry, self.planned.job):
+                self._session.execute(self._claim)
             outcome: RangeOutcome | None = None
             while outcome is None:
                 outcome = self._next()
@@ -128,8 +141,10 @@ class Claim:
         if self.stop.requested:
             return self._release("stopped", "stopped")
         attempt_id = uuid.uuid4().hex
-        self._session.execute(lambda now: StartAttempt(self._claim_id, attempt_id, now, self.lease))
-        answer = self._call(attempt_id, request)
+        started = self._session.execute(
+            lambda now: StartAttempt(self._claim_id, attempt_id, now, self.lease)
+        )
+        answer = self._call(attempt_id, request, _number(started))
         for index, fact in self._finish(attempt_id, answer):
             if isinstance(fact, RangeCompleted):
                 return self._outcome("completed", index=index)
@@ -150,11 +165,15 @@ class Claim:
                 self._release("given_back", "refused")
             raise
 
-    def _call(self, attempt_id: str, request: SummaryRequest) -> Answer:
+    def _call(self, attempt_id: str, request: SummaryRequest, number: int | None) -> Answer:
         """Call the model. An error of the summarizer itself is a failed attempt, never a summary (C4)."""
+        watched = watched_call(self.context.telemetry, self.planned.job, number)
         try:
-            with self._renewing(), self.stop.interruptible():
-                return sound_answer(self.summarizer.summarize(request))
+            with self._renewing(), watched as answered:
+                with self.stop.interruptible():
+                    answer = sound_answer(self.summarizer.summarize(request))
+                answered(answer)
+                return answer
         except InvalidSetting as error:  # the caller's mistake: recorded, and theirs to see
             self._abandon(attempt_id, "provider_error", type(error).__name__, "given_back")
             raise
@@ -168,7 +187,9 @@ class Claim:
 
     def _renewing(self) -> AbstractContextManager[None]:
         """Around a model call: the lease is renewed for as long as it may take (A5)."""
-        renewal = Renewal(self.context.log, self._key, self._claim_id, self.lease)
+        renewal = Renewal(
+            self.context.log, self._key, self._claim_id, self.lease, self.context.telemetry
+        )
         return renewing(renewal, self.longest_attempt)
 
     def _abandon(self, attempt_id: str, fault: Fault, detail: str, reason: GiveBackReason) -> None:
@@ -181,9 +202,11 @@ class Claim:
     def _finish(self, attempt_id: str, answer: Answer) -> list[tuple[int, RangeFact]]:
         """Record how the attempt ended; the facts and their indices."""
         self._again_at = retry_at = self._tell_gate(answer)
-        outcome = self._session.execute(
-            lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
-        )
+        with counted_finish(self.context.telemetry, self.planned.job) as facts:
+            outcome = self._session.execute(
+                lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
+            )
+            facts.extend(outcome.facts)
         for fact in outcome.facts:
             if isinstance(fact, AttemptFailed):
                 self._failures.append(fact.failure)
@@ -217,6 +240,11 @@ class Claim:
         again_at = self._again_at if result in _TRIED_AGAIN else None
         failures = tuple(self._failures)
         return RangeOutcome(self.planned.window, result, failures, index, detail, again_at)
+
+
+def _number(started: Outcome) -> int | None:
+    """Which attempt of its identity it is; ``None`` where it was recorded before, and the answer lost."""
+    return next((fact.number for fact in started.facts if isinstance(fact, AttemptStarted)), None)
 
 
 def _again_at(refusal: Refused) -> int | None:

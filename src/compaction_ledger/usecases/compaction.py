@@ -16,6 +16,7 @@ from compaction_ledger.usecases.planning import ConversationPlan, plan_conversat
 from compaction_ledger.usecases.reading import follow
 from compaction_ledger.usecases.source import Source
 from compaction_ledger.usecases.stopping import NeverStop, Stop
+from compaction_ledger.usecases.watching import of_model
 
 DEFAULT_LEASE = 300 * 1_000_000  # five minutes, in microseconds
 DEFAULT_LONGEST_ATTEMPT = 3_600 * 1_000_000
@@ -73,11 +74,23 @@ class Compactor:
         With ``at_most`` no more ranges than that are attempted, and none after one that was held back.
         :class:`Stopped` goes on after the claim is released and the attempt recorded.
         """
-        follow(self.context)
-        plan = plan_conversation(
-            self.context, scope, conversation, self.summarizer.model, upgrade=upgrade
-        )
+        with self.context.telemetry.span("compact", **of_model(self.summarizer.model)) as span:
+            follow(self.context)
+            plan = plan_conversation(
+                self.context, scope, conversation, self.summarizer.model, upgrade=upgrade
+            )
+            span.tell(due=len(plan.due))
+            outcomes = self._ranges(plan, on_range, at_most)
+            report = CompactionReport(scope, conversation, plan, outcomes)
+            span.tell(completed=report.completed)
+            return report
+
+    def _ranges(
+        self, plan: ConversationPlan, on_range: OnRange | None, at_most: int | None
+    ) -> tuple[RangeOutcome, ...]:
+        """What became of the due ranges, one after the other."""
         source = Source(self.context, plan)
+        telemetry, model = self.context.telemetry, of_model(self.summarizer.model)
         outcomes: list[RangeOutcome] = []
         due = plan.due
         if on_range:
@@ -86,13 +99,14 @@ class Compactor:
             for planned in due:
                 outcome = self._range(source, planned)
                 outcomes.append(outcome)
+                telemetry.count("ranges", result=outcome.result, **model)
                 if on_range:
                     on_range(len(outcomes), len(due), outcome)
                 if self.stop.requested or _is_enough(outcomes, at_most):
                     break
         finally:
             follow(self.context)
-        return CompactionReport(scope, conversation, plan, tuple(outcomes))
+        return tuple(outcomes)
 
     def _range(self, source: Source, planned: PlannedRange) -> RangeOutcome:
         """One range, from admission to its end (D1, D2, D3)."""
@@ -100,6 +114,7 @@ class Compactor:
             return RangeOutcome(planned.window, "stopped")
         leave = self.admission.admit()
         if leave is None:
+            self.context.telemetry.count("admissions_refused")
             return RangeOutcome(planned.window, "not_admitted")
         try:
             now = self.context.log.now()

@@ -6,6 +6,7 @@ import logging
 
 from compaction_ledger.domain.eligibility import Eligibility, eligible
 from compaction_ledger.domain.errors import DamagedLog, InvalidInput, StoreError
+from compaction_ledger.domain.ports import Progress
 from compaction_ledger.usecases.context import Context
 
 logger = logging.getLogger(__name__)
@@ -26,6 +27,22 @@ def read_eligible(context: Context, scope: str, conversation: str) -> Eligibilit
     return eligible(found)
 
 
+def catch_up(context: Context, progress: Progress | None = None) -> int:
+    """Bring the read models up to the log, and return their position (P2)."""
+    with context.telemetry.span("catch_up") as span:
+        position = context.read_models.catch_up(context.log, progress)
+        span.tell(position=position)
+        return position
+
+
+def rebuild(context: Context, progress: Progress | None = None) -> int:
+    """Build the read models anew beside the serving ones, then switch (P3); their position."""
+    with context.telemetry.span("rebuild") as span:
+        position = context.read_models.rebuild(context.log, progress)
+        span.tell(position=position)
+        return position
+
+
 def follow(context: Context) -> None:
     """Bring the read models up to the log, as far as that can be done now.
 
@@ -34,6 +51,6 @@ def follow(context: Context) -> None:
     error of the caller's.
     """
     try:
-        context.read_models.catch_up(context.log)
+        catch_up(context)
     except (StoreError, DamagedLog) as error:
         logger.warning("the read models stay behind: %s", error)

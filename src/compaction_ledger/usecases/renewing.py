@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from time import monotonic
 
@@ -19,6 +19,7 @@ from compaction_ledger.domain.errors import Refused, StoreError
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.ports import Log
 from compaction_ledger.usecases.range_session import RangeSession
+from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Renewal:
     key: RangeKey
     claim_id: str
     lease: int
+    telemetry: Telemetry = field(default=NO_TELEMETRY)
 
     def command(self, now: int) -> RenewClaim:
         """The lease begins anew now."""
@@ -77,14 +79,19 @@ def _renew_until(over: Event, renewal: Renewal, longest: int) -> None:
 
 def _renew(session: RangeSession, renewal: Renewal) -> bool:
     """Renew once; whether to go on. What the store could not do it may be able to do at the next tick."""
+    count = renewal.telemetry.count
     try:
-        session.execute(renewal.command)
+        if session.execute(renewal.command).facts:
+            count("renewals", result="renewed")
     except Refused as refusal:
+        count("renewals", result="refused", error=refusal.code)
         logger.info("a lease is not renewed any more: %s", refusal)
         return False
     except StoreError as error:
+        count("renewals", result="failed", error=error.code)
         logger.warning("a lease could not be renewed now: %s", error)
     except Exception as error:  # the attempt goes on, and its finish meets the same
+        count("renewals", result="failed", error=type(error).__name__)
         logger.warning("a lease is not renewed any more: %s", type(error).__name__)
         logger.debug("renewing raised", exc_info=True)
         return False
