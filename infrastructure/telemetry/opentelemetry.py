@@ -81,18 +81,18 @@ class OpenTelemetry:
                 shape.name, [partial(self._read, name)], shape.unit, shape.description
             )
 
-    def span(self, name: str, **attributes: Value | None) -> _OpenSpan:
+    def span(self, name: str, **attributes: object) -> _OpenSpan:
         """A span; it is the present one while it lasts."""
         return _OpenSpan(self._edge, self._tracer, SPANS[name], attributes)
 
-    def count(self, name: str, n: int = 1, **attributes: Value | None) -> None:
+    def count(self, name: str, n: int = 1, **attributes: object) -> None:
         """Add to a counter."""
         try:
             self._counters[name].add(n, _outside(COUNTERS[name], attributes))
         except Exception as error:  # noqa: BLE001 - of telemetry alone
             self._edge.met(error)
 
-    def record(self, name: str, value: float, **attributes: Value | None) -> None:
+    def record(self, name: str, value: float, **attributes: object) -> None:
         """Record in a histogram."""
         try:
             self._measures[name].record(value, _outside(MEASURES[name], attributes))
@@ -130,7 +130,7 @@ class _OpenSpan:
     __slots__ = ("_attributes", "_edge", "_failed", "_shape", "_span", "_token", "_tracer")
 
     def __init__(
-        self, edge: _Edge, tracer: Tracer, shape: SpanShape, attributes: Mapping[str, Value | None]
+        self, edge: _Edge, tracer: Tracer, shape: SpanShape, attributes: Mapping[str, object]
     ) -> None:
         self._edge = edge
         self._tracer = tracer
@@ -147,7 +147,7 @@ class _OpenSpan:
             self._edge.met(error)
         return self
 
-    def tell(self, **attributes: Value | None) -> None:
+    def tell(self, **attributes: object) -> None:
         """Set attributes. With ``error``, the span has failed."""
         try:
             self._tell(attributes)
@@ -184,7 +184,7 @@ class _OpenSpan:
         )
         self._token = context.attach(trace.set_span_in_context(self._span))
 
-    def _tell(self, attributes: Mapping[str, Value | None]) -> None:
+    def _tell(self, attributes: Mapping[str, object]) -> None:
         span = self._span
         if span is None or not span.is_recording():
             return

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compaction_ledger import __version__
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import Fact
 from compaction_ledger.domain.ports import (
@@ -44,13 +47,17 @@ from compaction_ledger.settings import Settings, is_database_url
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.stopping import Stop
+from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
 from compaction_ledger.usecases.transcribing import ImportedFile
+from compaction_ledger.usecases.watching import Gauges
 from compaction_ledger.worker import worker_name
 
 if TYPE_CHECKING:
     from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
     from compaction_ledger.infrastructure.importers.archive import Archive
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
+
+logger = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 
@@ -305,6 +312,26 @@ def archive(
     return found
 
 
+@cache
+def telemetry() -> Telemetry:
+    """Where all ledgers of this process tell of their work: OpenTelemetry's API, if it is installed.
+
+    It is an extra. What is told goes nowhere unless the program has set up an SDK.
+    """
+    try:
+        from compaction_ledger.infrastructure.telemetry.opentelemetry import (  # noqa: PLC0415 - an extra
+            OpenTelemetry,
+        )
+
+        return OpenTelemetry(__version__)
+    except ImportError:
+        return NO_TELEMETRY
+    except Exception as error:  # no ledger is kept from opening by it
+        logger.warning("there is no telemetry: %s", type(error).__name__)
+        logger.debug("there is no telemetry", exc_info=True)
+        return NO_TELEMETRY
+
+
 def formats() -> dict[str, str]:
     """The formats that can be imported, by name, with one line on each."""
     from compaction_ledger.infrastructure.importers import IMPORTERS  # noqa: PLC0415 - on first use
@@ -357,19 +384,24 @@ def parts_of(  # noqa: PLR0913 - the parts
 ) -> Parts:
     """What an open ledger consists of, put together. Without ``work`` there is a list in memory."""
     local = LocalAdmission(settings.attempts_at_once)
+    work = work or MemoryWorkList(log.now)
+    told = telemetry()
+    gauges = Gauges(log, read_models, work)
+    told.observe(gauges)
 
     def close_all() -> None:
+        told.forget(gauges)
         log.close()
         close()
 
     return Parts(
-        context=Context(log, transcripts, read_models, registry, policy),
+        context=Context(log, transcripts, read_models, registry, policy, told),
         transcripts=transcripts,
         read_models=read_models,
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,
         gate=OutageGate(settings.outage_after),
-        work=work or MemoryWorkList(log.now),
+        work=work,
         store=store,
         close=close_all,
     )

@@ -40,6 +40,7 @@ from compaction_ledger.usecases.importing import (
 )
 from compaction_ledger.usecases.looking import Looked, look
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
+from compaction_ledger.usecases.reading import catch_up, rebuild
 from compaction_ledger.usecases.status import LedgerStatus, ledger_status
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 from compaction_ledger.usecases.transcribing import FileImport, transcribe
@@ -444,11 +445,11 @@ class Ledger:
 
     def catch_up(self, progress: Progress | None = None) -> int:
         """Bring the read models up to the log."""
-        return self._parts.read_models.catch_up(self._parts.context.log, progress)
+        return catch_up(self._parts.context, progress)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Build the read models anew beside the serving ones, then switch (P3)."""
-        return self._parts.read_models.rebuild(self._parts.context.log, progress)
+        return rebuild(self._parts.context, progress)
 
     def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
         """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log."""
