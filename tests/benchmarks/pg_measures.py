@@ -150,7 +150,7 @@ def _bare(bench: Bench) -> Iterator[Bare]:
 
 
 def _process(task: str, *arguments: Any) -> subprocess.Popen[str]:
-    script = Path(__file__).with_name("pg_tasks.py")
+    script = Path(__file__).with_name("pg_bench_tasks.py")
     places = os.pathsep.join(
         (str(script.parent), str(script.parents[1] / "support"), os.environ.get("PYTHONPATH", ""))
     )
