@@ -7,7 +7,7 @@ What is said of calls to a model follows OpenTelemetry's semantic conventions fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 SCOPE = "compaction-ledger"
@@ -54,9 +54,8 @@ PROVIDERS: Mapping[str, str] = MappingProxyType(
 )
 """Providers whose name in the conventions is not the one in the identity of a job (I1)."""
 
-_CHAT = MappingProxyType({"gen_ai.operation.name": "chat"})
-_TEXT_TOKENS = MappingProxyType({**_CHAT, "gen_ai.token.modality": "text"})
-_NONE: Mapping[str, str] = MappingProxyType({})
+_CHAT = (("gen_ai.operation.name", "chat"),)
+_TEXT_TOKENS = (*_CHAT, ("gen_ai.token.modality", "text"))
 _MODEL = ("provider", "model")
 _RANGE = ("from_pair", "to_pair", *_MODEL, "prompt_name", "prompt_version")
 
@@ -68,7 +67,7 @@ class SpanShape:
     name: str
     attributes: tuple[str, ...]
     client: bool = False
-    always: Mapping[str, str] = field(default=_NONE)
+    always: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class MetricShape:
     unit: str
     description: str
     attributes: tuple[str, ...]
-    always: Mapping[str, str] = field(default=_NONE)
+    always: tuple[tuple[str, str], ...] = ()
     buckets: tuple[float, ...] = ()
 
 

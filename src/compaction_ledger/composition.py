@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compaction_ledger import __version__
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.events import Fact
 from compaction_ledger.domain.ports import (
@@ -323,7 +323,8 @@ def telemetry() -> Telemetry:
             OpenTelemetry,
         )
 
-        return OpenTelemetry(__version__)
+        # An import of the package would be one of every layer: its names lead to all of them.
+        return OpenTelemetry(sys.modules["compaction_ledger"].__version__)
     except ImportError:
         return NO_TELEMETRY
     except Exception as error:  # no ledger is kept from opening by it

@@ -12,7 +12,7 @@ COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
     *("status", "verify", "rebuild", "migrate", "import-summary", "version"),
 )
-HEAVY = {"eventsourcing", "pydantic", "pydantic_ai", "rich", "sqlite3"}
+HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""
 import json, sys
 from compaction_ledger.cli import main

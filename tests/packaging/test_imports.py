@@ -20,6 +20,7 @@ OF_EXTRAS = {
     "botocore",
     "google",
     "openai",
+    "opentelemetry",
     "procrastinate",
     "psycopg",
     "pydantic_ai",
@@ -67,7 +68,7 @@ def run(code: str, folder: Path, *words: str, **variables: str) -> subprocess.Co
     )
 
 
-@pytest.mark.parametrize("absent", ["", "boto3", "openai", "pydantic_ai"])
+@pytest.mark.parametrize("absent", ["", "boto3", "openai", "opentelemetry", "pydantic_ai"])
 def test_the_layers_are_never_imported_under_a_bare_name(repo_root: Path, absent: str) -> None:
     # At the top of the repository `import domain` would work, so that is where a slip would show.
     done = run(IMPORT_EVERYTHING, repo_root, *filter(None, [absent]))
@@ -78,6 +79,18 @@ def test_the_layers_are_never_imported_under_a_bare_name(repo_root: Path, absent
     missing = {name if name is None else name.split(".")[0] for name in seen["missing"]}
     assert missing <= OF_EXTRAS
     assert absent in {"", "openai"} or absent in missing
+
+
+def test_telemetry_is_imported_with_the_first_ledger_and_not_before(repo_root: Path) -> None:
+    code = """
+import sys, compaction_ledger
+from compaction_ledger import AsyncLedger, Ledger, cli, composition, dispatch
+before = "opentelemetry" in sys.modules
+Ledger.in_memory().close()
+print(before, "opentelemetry" in sys.modules)
+"""
+    done = run(code, repo_root)
+    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 def test_nor_by_the_tests_themselves() -> None:
