@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -80,7 +81,9 @@ class AsyncLedger:
 
     async def run(self, call: Callable[[], T]) -> T:
         """Run ``call`` in one of the ledger's threads, for what has no method here."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        context = copy_context()  # so that spans lie in the caller's
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, context.run, call)
 
     async def close(self) -> None:
         """Wait for the calls that have begun, then close the ledger."""

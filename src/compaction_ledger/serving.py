@@ -26,6 +26,7 @@ from compaction_ledger.domain.work import WorkItem
 from compaction_ledger.usecases.claiming import RangeOutcome
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.stopping import Stop
+from compaction_ledger.usecases.telemetry import Telemetry
 from compaction_ledger.usecases.working import Looker, LookFailure, view_of
 
 logger = logging.getLogger(__name__)
@@ -350,6 +351,7 @@ class Serving:
         logger.warning("conversations cannot be listed: %s", code)
         logger.debug("conversations cannot be listed", exc_info=error)
         self.activity.count("failures")
+        self._telemetry.count("errors", error=code)
 
     def _feel_pulse(self) -> None:
         """Ask the store for something small."""
@@ -378,12 +380,17 @@ class Serving:
             changed, self._away = self._away != (call.error is not None), call.error is not None
         if call.error is not None:
             self.activity.count("store_errors")
+            self._telemetry.count("errors", error=call.error.code)
         if self._ending.is_set():  # who helped may not have heard of it in time
             return
         if changed and call.error is not None:
             self._tell(self.listener.store_away, call.error)
         elif changed:
             self._tell(self.listener.store_back)
+
+    @property
+    def _telemetry(self) -> Telemetry:
+        return self._looker.compactor.context.telemetry
 
     def _tell(self, tell: Callable[P, None], *words: P.args, **named: P.kwargs) -> None:
         """Tell the listener something. What is wrong with it is no error of a conversation."""

@@ -134,6 +134,7 @@ class Looker:
         code, message = "internal", type(error).__name__  # a defect's own words may hold a text
         if isinstance(error, LedgerError):
             code, message = error.code, str(error)
+        self.compactor.context.telemetry.count("errors", error=code)
         logger.debug("a conversation met an error", exc_info=error)
         return LookFailure(item.scope, item.conversation, code, message, number)
 
