@@ -28,7 +28,7 @@ class NewThread:
 
 
 ScopeFrom = Literal["option", "folder", "file"]
-"""Whose the conversations of an archive are: one scope's, or that which their folder or file is named after."""
+"""Whose the conversations of an archive are: one scope's, or whose their folder or file is named after."""
 
 
 @dataclass(frozen=True, slots=True)
