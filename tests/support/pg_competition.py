@@ -71,14 +71,17 @@ def open_patiently(url: str, seconds: float = 60) -> Parts:
 # --- the processes ------------------------------------------------------------------------------
 
 
-def supervise(folder: Path, url: str, seed: int, at_once: int, rounds: int, kills: int) -> None:
-    """Keep so many competitors at work until so many rounds are over; kill (-9) so many in between.
+def supervise(
+    folder: Path, url: str, seed: int, at_once: int, rounds: int, rounds_a_kill: int
+) -> None:
+    """Keep so many competitors at work, and kill (-9) one of them behind so many rounds, more or less.
 
-    Their journals come to lie in ``folder``. Says ``rounds`` and how many are over, again and again.
+    It ends when so many rounds are over, or there is a file ``end`` in ``folder``, where the journals come to
+    lie. Says ``rounds`` and how many are over, again and again.
     """
     supervisor = _Supervisor(folder, url, seed)
     try:
-        supervisor.run(at_once, rounds, kills)
+        supervisor.run(at_once, rounds, rounds_a_kill)
     finally:
         supervisor.kill_all()
 
@@ -94,19 +97,19 @@ class _Supervisor:
         self._stop = mmap.mmap(-1, 1)  # shared with all that are forked off
         self._ended, self._ends = os.pipe()
 
-    def run(self, at_once: int, rounds: int, kills: int) -> None:
+    def run(self, at_once: int, rounds: int, rounds_a_kill: int) -> None:
         for _ in range(at_once):
             self._another()
-        deaths = sorted(self._chance.choices(range(rounds), k=kills))
-        done = 0
-        while done < rounds:
+        done = death = 0
+        while done < rounds and not (self._folder / "end").exists():
             done += self._rounds(0.2)
             _say("rounds", done)
-            while deaths and deaths[0] <= done:
-                deaths.pop(0)
-                time.sleep(self._chance.uniform(0, 0.02))
-                self._kill(self._chance.choice(list(self._children)))
-                self._another()
+            if done > death:
+                if death:
+                    time.sleep(self._chance.uniform(0, 0.02))
+                    self._kill(self._chance.choice(list(self._children)))
+                    self._another()
+                death = done + self._chance.randint(1, 2 * rounds_a_kill)
             self._check_that_none_died()
         self._stop[0] = 1
         for pid in list(self._children):
@@ -224,13 +227,15 @@ class Competition:
         seed: int,
         *,
         rounds: int,
-        kills: int,
+        rounds_a_kill: int,
         at_once: int = AT_ONCE,
         meanwhile: Callable[[int], None] = lambda _rounds: None,
     ) -> None:
         """Let them compete; ``meanwhile`` is told again and again how many rounds are over."""
         begun = time.monotonic()
-        process = worker("compete_on_postgres", self.folder, self.url, seed, at_once, rounds, kills)
+        process = worker(
+            "compete_on_postgres", self.folder, self.url, seed, at_once, rounds, rounds_a_kill
+        )
         assert process.stdout
         try:
             for line in process.stdout:

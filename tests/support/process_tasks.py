@@ -19,6 +19,7 @@ from uuid import uuid4
 from eventsourcing.persistence import StoredEvent
 from histories import CONVERSATION, LEASE, SCOPE, TRUNCATED, UNAVAILABLE, Worker, made_up_job
 from pg_competition import supervise
+from pg_followers import follow_and_compare, rebuild_slowly
 from scenarios import good
 
 from compaction_ledger import (
@@ -250,10 +251,20 @@ def compete(
 
 
 def compete_on_postgres(
-    path: Path, url: str, seed: int, at_once: int, rounds: int, kills: int
+    path: Path, url: str, seed: int, at_once: int, rounds: int, rounds_a_kill: int
 ) -> None:
     """Fork processes off that work on random ranges; their journals come to lie in the folder ``path``."""
-    supervise(path, url, seed, at_once, rounds, kills)
+    supervise(path, url, seed, at_once, rounds, rounds_a_kill)
+
+
+def follow_on_postgres(path: Path, url: str) -> None:
+    """Follow the log until there is a file at ``path``; compare each time."""
+    follow_and_compare(path, url, say)
+
+
+def rebuild_on_postgres(_path: Path, url: str, batch: int, pause: float) -> None:
+    """Rebuild in batches of a size, and pause behind each."""
+    rebuild_slowly(url, batch, pause, say)
 
 
 def share_slots(path: Path, url: str, limit: int, lease: float, seed: int) -> None:
@@ -343,6 +354,8 @@ TASKS = (
     in_transaction,
     compete,
     compete_on_postgres,
+    follow_on_postgres,
+    rebuild_on_postgres,
     share_slots,
     hold_slots,
 )

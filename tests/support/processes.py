@@ -48,7 +48,7 @@ def running(task: str, path: Path | str, *arguments: Any) -> Iterator[Process]:
 def output(process: Process) -> str:
     """What a process said, once it has ended well."""
     out, err = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, err) == (0, ""), err
     return out
 
 
