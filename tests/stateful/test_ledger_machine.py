@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from backends import SECOND, START, Backend, MemoryBackend, SQLiteBackend
+from backends import BACKENDS, SECOND, START, Backend, MemoryBackend
 from histories import CONVERSATION, SCOPE, TRUNCATED, UNAVAILABLE, key_of, lines
 from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
@@ -122,7 +122,7 @@ class Scripted:
 class LedgerMachine(RuleBasedStateMachine):
     """One conversation, three workers, one log."""
 
-    store_class: type[MemoryBackend | SQLiteBackend] = MemoryBackend
+    store_class: Callable[[Path], Backend] = MemoryBackend
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,6 +142,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.sessions = {name: self._open() for name in WORKERS}
+        self.recorder = self.store.recorder()
         messages, runs = lines(PAIRS)
         self.sessions["w0"].transcripts.append(SCOPE, CONVERSATION, messages, runs)
         self.texts = {message.id: message.text for message in messages}
@@ -198,14 +199,15 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS))
     def a_worker_crashes(self, worker: str) -> None:
         """What it knew is gone; what it claimed stays claimed."""
-        self.sessions[worker] = self._open()
+        self._restart(worker)
 
     @rule()
     def the_software_is_upgraded(self) -> None:
         """Another registry (V1): all workers start anew with it, and the read models are rebuilt (P4)."""
         before = self._events()
         self.registry = "new" if self.registry == "old" else "old"
-        self.sessions = {name: self._open() for name in WORKERS}
+        for name in WORKERS:
+            self._restart(name)
         self.parts.read_models.rebuild(self.parts.context.log)
         assert self._events() == before
 
@@ -570,12 +572,21 @@ class LedgerMachine(RuleBasedStateMachine):
     def _open(self) -> Parts:
         return self.store.open(REGISTRIES[self.registry][0])
 
+    def _restart(self, worker: str) -> None:
+        """Open a worker's connections anew; what was claimed over the old ones goes on there."""
+        old, new = self.sessions[worker], self._open()
+        self.sessions[worker] = new
+        for session in (*(one.session for one in self.held), *self.snapshots.values()):
+            if session._log is old.context.log:
+                session._log = new.context.log
+        old.close()
+
     def _number(self) -> int:
         self.numbers += 1
         return self.numbers
 
     def _events(self) -> list[Any]:
-        return list(self.store.recorder().rows(0, 10**6))
+        return list(self.recorder.rows(0, 10**6))
 
     def _execute(self, session: RangeSession, make: Callable[[int], Command]) -> str | None:
         """Carry out a command; the code of its refusal, if it was refused."""
@@ -642,13 +653,13 @@ class LedgerMachine(RuleBasedStateMachine):
         return PAIRS - len(self.failed_runs)
 
 
-class SQLiteLedgerMachine(LedgerMachine):
-    """The same, on a file."""
-
-    store_class = SQLiteBackend
-
-
-MACHINES = {"memory": LedgerMachine, "sqlite": SQLiteLedgerMachine}
+# The same on every store there is.
+MACHINES = {
+    name: type(f"LedgerMachineOn{name.title()}", (LedgerMachine,), {"store_class": store})
+    for name, store in BACKENDS.items()
+}
+# How many examples are tried, in a few seconds and at length, where it takes longer than elsewhere.
+EXAMPLES = {"postgres": (5, 60)}
 
 
 def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:
@@ -672,7 +683,8 @@ def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model(kind: str) -> None:
-    run(MACHINES[kind], examples=25, steps=25)
+    examples, _ = EXAMPLES.get(kind, (25, 400))
+    run(MACHINES[kind], examples, steps=25)
 
 
 @pytest.mark.slow
@@ -680,4 +692,5 @@ def test_workers_against_the_plain_model(kind: str) -> None:
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model_at_length(kind: str) -> None:
-    run(MACHINES[kind], examples=400, steps=60)
+    _, examples = EXAMPLES.get(kind, (25, 400))
+    run(MACHINES[kind], examples, steps=60)
