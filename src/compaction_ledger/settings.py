@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from compaction_ledger.domain.errors import InvalidSetting
 LEDGER_VARIABLE = "COMPACTION_LEDGER"
 DEFAULT_PATH = Path("compaction-ledger.db")
 DEFAULT_SCOPE = "default"
-DATABASE_SCHEMES = ("postgresql://", "postgres://")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class Settings(BaseModel):
@@ -63,12 +64,15 @@ def ledger_place(
 ) -> str | Path:
     """Where the ledger is: as given, else from ``COMPACTION_LEDGER``, else ``compaction-ledger.db`` here.
 
-    Text that begins like the URL of a PostgreSQL database is left as it is, all else is a path.
+    Text that begins like a URL is left as it is, all else is a path.
     """
     named = given or environment.get(LEDGER_VARIABLE, "") or DEFAULT_PATH
     return named if is_database_url(named) else Path(named)
 
 
 def is_database_url(place: str | Path) -> bool:
-    """Whether ``place`` is meant as the URL of a PostgreSQL database."""
-    return isinstance(place, str) and place.startswith(DATABASE_SCHEMES)
+    """Whether ``place`` is meant as the URL of a database.
+
+    A wrong scheme is found when it is parsed: taken for a path, it would be shown with its password (S4).
+    """
+    return isinstance(place, str) and _URL.match(place) is not None

@@ -135,3 +135,12 @@ def test_a_server_that_is_not_there_is_said_at_once() -> None:
     place = "postgresql://nobody@127.0.0.1:1/none"
     for words in (["migrate"], ["migrate", "--dry-run"], ["status"]):
         call(*words, "--ledger", place).failed("store_unavailable")
+
+
+@pytest.mark.parametrize("words", [["status"], ["migrate"], ["migrate", "--roles", "w", "r"]])
+def test_a_wrong_url_is_refused_without_its_password(words: list[str]) -> None:
+    """S4: what is no URL of PostgreSQL is not taken for a file, whose name would be shown."""
+    for scheme in ("postgresql+driver", "mysql", "postgressql"):
+        message = call(*words, "--ledger", f"{scheme}://me:hush@host/db").failed("invalid_setting")
+        assert "this is no PostgreSQL URL" in message
+        assert "hush" not in message

@@ -59,7 +59,9 @@ def test_settings_do_not_change() -> None:
         (None, {}, DEFAULT_PATH),
         ("postgresql://host/db", {"COMPACTION_LEDGER": "b.db"}, "postgresql://host/db"),
         (None, {"COMPACTION_LEDGER": "postgres://host/db"}, "postgres://host/db"),
+        ("postgresql+driver://u:p@host/db", {}, "postgresql+driver://u:p@host/db"),
         ("postgres.db", {}, Path("postgres.db")),
+        ("C:/ledger.db", {}, Path("C:/ledger.db")),
         (Path("postgresql://host/db"), {}, Path("postgresql:/host/db")),
     ],
 )
