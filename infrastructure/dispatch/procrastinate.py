@@ -24,6 +24,7 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, Unique
 from procrastinate.jobs import JobDeferrer, Status
 from procrastinate.schema import SchemaManager
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from compaction_ledger.domain.errors import InvalidSetting, StoreError
@@ -165,7 +166,8 @@ def app_on(conninfo: str, schema: str | None = None) -> App:
 def install(conninfo: str, *, schema: str | None = None) -> bool:
     """Make Procrastinate's tables where there are none; whether they were made.
 
-    Where a newer version of Procrastinate wants its tables migrated, that is done in its own way.
+    Where a newer version of Procrastinate wants its tables migrated, that is done in its own way. Raises
+    :class:`InvalidSetting`, and kinds of :class:`StoreError`.
     """
     try:
         with psycopg.connect(_conninfo(conninfo)) as connection:
@@ -237,7 +239,16 @@ def _begins_now(connection: Connection | AsyncConnection) -> bool:
 
 
 def _conninfo(given: str) -> str:
-    return parse_address(given).conninfo if is_address(given) else given
+    """What libpq takes. Raises :class:`InvalidSetting`, without what stands there (S4)."""
+    if is_address(given):
+        return parse_address(given).conninfo
+    try:
+        conninfo_to_dict(given)
+    except psycopg.ProgrammingError as error:
+        raise InvalidSetting(
+            f"this is no connection string ({type(error).__name__})", place="conninfo"
+        ) from None
+    return given
 
 
 def _name(schema: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -176,6 +177,16 @@ def test_what_is_no_id_or_schema_is_refused(jobs: Dispatcher, place: str) -> Non
         jobs.defer(SCOPE, "c\0")
     with pytest.raises(InvalidSetting):
         app_on(place, "no name; --")
+
+
+def test_what_is_no_connection_string_is_refused_without_its_password() -> None:
+    """S4: libpq names the word that it stumbles over, which may be half of a password."""
+    for make in (app_on, install):
+        with pytest.raises(InvalidSetting) as refusal:
+            make("host=127.0.0.1 password=two hushed")
+        said = traceback.TracebackException.from_exception(refusal.value).format_exception_only()
+        assert "hushed" not in "".join(said)
+        assert refusal.value.__suppress_context__
 
 
 def test_a_queue_that_is_not_there_is_a_store_that_cannot_do_it(place: str) -> None:
