@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -43,7 +43,7 @@ ConversationArgument = Annotated[
 class RootOptions:
     """What was given before the command's name."""
 
-    ledger: str | None = None
+    ledger: str | None = field(default=None, repr=False)  # a URL may hold a secret (S4)
     scope: str | None = None
     json: bool = False
 
@@ -52,7 +52,7 @@ class RootOptions:
 class Call:
     """One call of a command. ``given_scope`` is ``None`` where the caller named none."""
 
-    place: str | Path
+    place: str | Path = field(repr=False)  # a URL may hold a secret (S4)
     given_scope: str | None
     json: bool
 

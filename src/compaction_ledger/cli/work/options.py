@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compaction_ledger.cli.commands.models import ModelChoice
@@ -15,7 +15,7 @@ from compaction_ledger.settings import LEDGER_VARIABLE, Settings
 class WorkOptions:
     """The options, as they were given."""
 
-    place: str | Path
+    place: str | Path = field(repr=False)  # a URL may hold a secret (S4)
     choice: ModelChoice
     pace: Pace
     upgrade: bool = False
