@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -9,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from compaction_ledger.cli.documents.work import WorkStatusDocument
+
+logger = logging.getLogger(__name__)
 
 Ask = Callable[[], WorkStatusDocument]
 
@@ -38,8 +42,11 @@ def health_page(host: str, port: int | None, ask: Ask) -> Generator[None]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Who went away, or sent nonsense, is nobody to complain about."""
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+        """Who went away is nobody to complain about; anything else is a defect of ours."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("the page on health met an error", exc_info=error)
 
 
 def _handler(ask: Ask) -> type[BaseHTTPRequestHandler]:
