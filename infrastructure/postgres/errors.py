@@ -21,7 +21,6 @@ from compaction_ledger.domain.errors import (
 )
 
 OUT_OF_TIME = "CL001"
-APPEND_ONLY = "CL003"
 
 _LATER = (
     pg.DeadlockDetected,

@@ -25,6 +25,7 @@ from compaction_ledger.domain.ports import WorkList
 from compaction_ledger.domain.work import WorkItem
 from compaction_ledger.usecases.claiming import RangeOutcome
 from compaction_ledger.usecases.compaction import Compactor
+from compaction_ledger.usecases.looking import HELD_BACK_SECONDS
 from compaction_ledger.usecases.stopping import Stop
 from compaction_ledger.usecases.telemetry import Telemetry
 from compaction_ledger.usecases.working import Looker, LookFailure, view_of
@@ -36,9 +37,6 @@ P = ParamSpec("P")
 TICK = 0.1
 FIRST_IDLE = 0.1
 FIRST_AWAY, LONGEST_AWAY = 1.0, 30.0
-HELD_BACK = 1.0
-"""How long a thread that was not admitted waits: who asks once a second keeps its place in the queue."""
-
 INTERRUPTED = 5.0
 """How long a call that was interrupted has to be recorded."""
 
@@ -314,7 +312,7 @@ class Serving:
         if look.failure is not None:
             self.activity.count("failures")
             self._tell(self.listener.failed, look.failure)
-        return _jittered(HELD_BACK) if look.held_back else 0.0
+        return _jittered(HELD_BACK_SECONDS) if look.held_back else 0.0
 
     def _give_back(self, owed: list[WorkItem]) -> None:
         """Leave to others what could not be looked at to its end."""

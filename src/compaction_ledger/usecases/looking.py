@@ -11,7 +11,8 @@ from compaction_ledger.usecases.compaction import HELD_BACK, Compactor
 from compaction_ledger.usecases.working import SECOND, again_at
 
 HELD_BACK_SECONDS = 1.0
-"""The least time before it is asked again, where nothing may be attempted at present (D2, D3)."""
+"""About how long to wait where nothing may be attempted at present (D2, D3): who asks once a second keeps its
+place in the queue."""
 
 
 class Looked(NamedTuple):
