@@ -14,7 +14,15 @@ from pg_servers import fresh_schema
 
 from compaction_ledger import composition, postgres_parts
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.events import AttemptStarted, Fact, RangeCompleted
+from compaction_ledger.domain.events import (
+    AttemptFailed,
+    AttemptStarted,
+    ClaimReleased,
+    ClaimRenewed,
+    Fact,
+    RangeClaimed,
+    RangeCompleted,
+)
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.windows import WindowPolicy
@@ -154,7 +162,29 @@ def everything_holds(ledger: Ledger) -> list[Recorded]:
     started = Counter(e.fact.identity for e in entries if isinstance(e.fact, AttemptStarted))
     assert set(completions.values()) <= {1}
     assert set(started.values()) <= {1, 2}
+    were_in_time(entries)
     return entries
+
+
+def were_in_time(entries: Sequence[Recorded]) -> None:
+    """A5: by the times that are sealed, nobody was accepted behind a lease, or put out within it."""
+    ends: dict[str, int] = {}
+    for entry in entries:
+        fact, now = entry.fact, entry.recorded_at
+        match fact:
+            case RangeClaimed():
+                ends[fact.claim_id] = fact.expires_at
+            case AttemptStarted() | ClaimRenewed():
+                assert now < ends[fact.claim_id], entry
+                ends[fact.claim_id] = fact.expires_at
+            case AttemptFailed() if fact.failure == "lease_expired":
+                assert now >= ends[fact.claim_id], entry
+            case ClaimReleased() if fact.reason == "expired":
+                assert now >= ends.pop(fact.claim_id), entry
+            case AttemptFailed() | RangeCompleted():
+                assert now < ends[fact.claim_id], entry
+            case _:
+                pass
 
 
 def digest(fact: Fact) -> str:
