@@ -315,6 +315,19 @@ def test_it_ends_when_nobody_reads_any_more(chat: Path, processes: int) -> None:
     process.stderr.close()
 
 
+def test_what_else_is_printed_in_a_child_is_passed_on_as_it_is(chat: Path, tmp_path: Path) -> None:
+    """By an exporter of telemetry to the console, say."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    words = '{\n3\nnull\n"status"\n[1]\n}'
+    (folder / "sitecustomize.py").write_text(f"print({words!r}, flush=True)\n", encoding="utf-8")
+    work = ["work", "--processes", 2, "--until-idle", "--ledger", chat, "--json"]
+    done = run(*work, PYTHONPATH=str(folder))
+    assert done.code == 0, done.err
+    assert sorted(done.err.split()) == sorted(2 * words.split())
+    assert statuses(chat) == ["done"] * 6
+
+
 # --- killed ---------------------------------------------------------------------------------------
 
 

@@ -231,7 +231,7 @@ class Parent:
                 self._complain(ErrorDocument.model_validate(said).error)
             else:
                 self._pass_on(child, WorkDocument.model_validate(said))
-        except (ValueError, ValidationError):  # something else in that process writes to stdout
+        except (TypeError, ValueError, ValidationError):  # something else there writes to stdout
             sys.stderr.buffer.write(line)
             sys.stderr.flush()
 
