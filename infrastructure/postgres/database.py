@@ -20,7 +20,12 @@ import psycopg
 from eventsourcing.postgres import PostgresDatastore
 from psycopg_pool import PoolTimeout
 
-from compaction_ledger.domain.errors import LedgerBusy, StoreError, StoreUnavailable
+from compaction_ledger.domain.errors import (
+    LedgerBusy,
+    LedgerReadOnly,
+    StoreError,
+    StoreUnavailable,
+)
 from compaction_ledger.infrastructure.postgres.address import Address
 from compaction_ledger.infrastructure.postgres.connections import (
     ANSWER_SECONDS,
@@ -102,7 +107,10 @@ class _Mark(NamedTuple):
 
 
 class Database(PostgresDatastore):
-    """One open database. Every use of it is a :meth:`call` or a :meth:`run`."""
+    """One open database. Every use of it is a :meth:`call` or a :meth:`run`.
+
+    Where it is ``read_only``, the server refuses to write, whatever the role may do: :class:`LedgerReadOnly`.
+    """
 
     def __init__(
         self,
@@ -148,15 +156,25 @@ class Database(PostgresDatastore):
 
     def try_call(self, statement: Statement, parameters: Sequence[Any] = ()) -> list[Values]:
         """As :meth:`call_once`, within :meth:`until_it_works`: raises :class:`Again`, too."""
-        with self._connection(ANSWER_SECONDS) as connection:
-            cursor = connection.cursor(binary=True)
+
+        def work(cursor: Cursor) -> list[Values]:
             cursor.execute(statement, parameters or None)
             return cursor.fetchall() if cursor.description else []
+
+        with self._connection(ANSWER_SECONDS) as connection:
+            if not self.read_only:
+                return work(connection.cursor(binary=True))
+            self._begin(connection, _Kind.READING)
+            rows = _within(connection, work)
+            _end(connection, commit=False)
+            return rows
 
     def try_ask(
         self, question: Question, parameters: Sequence[bytes]
     ) -> list[tuple[bytes | None, ...]]:
-        """As :meth:`try_call`, for the statement that everything waits for."""
+        """As :meth:`try_call`, for the statement that everything waits for, and that writes."""
+        if self.read_only:
+            raise LedgerReadOnly(f"{self.address.name} was opened to be read")
         # As in a ``with``, without its cost.
         connection = self._take()
         try:
@@ -184,7 +202,8 @@ class Database(PostgresDatastore):
         what can be made again from the log. What is ``repeatable`` may be done twice, too. ``answer_seconds``
         (``None``: no end) is for statements that take long. Raises kinds of :class:`StoreError`.
         """
-        kind = _kind(commit=commit, durable=durable, repeatable=repeatable)
+        writes = commit and not self.read_only
+        kind = _kind(commit=writes, durable=durable, repeatable=repeatable)
         return self.until_it_works(lambda: self._run(work, kind, answer_seconds))
 
     def _run(self, work: Callable[[Cursor], T], kind: _Kind, seconds: float | None) -> T:

@@ -6,10 +6,12 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from backends import SECOND, START, Backend, PostgresBackend, SQLiteBackend
-from histories import LEASE, Worker, made_up_job
+from histories import CONVERSATION, LEASE, SCOPE, Worker, lines, made_up_job
 
 from compaction_ledger.composition import Parts
+from compaction_ledger.domain.errors import LedgerReadOnly
 from compaction_ledger.domain.work import Backlog
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.ledger import Ledger
@@ -99,6 +101,27 @@ def test_a_database_tells_its_migration_size_and_slots(tmp_path: Path) -> None:
     leave()
     admission.close()
     backend.close()
+
+
+def test_what_is_opened_to_be_read_is_not_written(backend: Backend, parts: Parts) -> None:
+    """Whatever the role may do that opens it."""
+    Worker(parts, made_up_job(0)).complete()
+    if not isinstance(backend, (SQLiteBackend, PostgresBackend)):
+        return
+    place = backend.path if isinstance(backend, SQLiteBackend) else backend.url
+    with Ledger.open(place, create=False, read_only=True) as reader:
+        for write in (
+            lambda: reader.transcripts.append(SCOPE, "new", *lines(1)),
+            lambda: reader.notice([(SCOPE, CONVERSATION)]),
+            lambda: Worker(reader._parts, made_up_job(10), "other").claim(),
+            reader.catch_up,
+            reader.rebuild,
+        ):
+            with pytest.raises(LedgerReadOnly):
+                write()
+        assert list(reader.verify().findings) == []
+    assert (parts.context.log.size(), list(parts.transcripts.conversations())) == (3, [])
+    assert (parts.read_models.position(), parts.work.backlog().due) == (0, 0)
 
 
 def test_a_reader_alone_may_ask(backend: Backend, parts: Parts, tmp_path: Path) -> None:
