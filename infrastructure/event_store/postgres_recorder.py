@@ -71,7 +71,10 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         self._reading: _Reading | None = None
         self._origin = ""
         sql = datastore.sql
-        self._append_one = Question(b"append_event", sql(_APPEND_ONE), (0, 0, 0, 0, 0, 1, 0, 0))
+        # By a name of this ledger's own: a pooler that is not noticed may hand us a connection where another
+        # ledger has prepared its own statement.
+        name = f"append to {datastore.schema}".encode()
+        self._append_one = Question(name, sql(_APPEND_ONE), (0, 0, 0, 0, 0, 1, 0, 0))
         self._append_many = sql(_APPEND_MANY)
         self._from_events = sql(FROM_EVENTS)
         self._from_head = sql("SELECT size, origin FROM {schema}.log_head WHERE id = 0")
