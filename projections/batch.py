@@ -69,14 +69,15 @@ class BatchRows:
         return seen[key] if key in seen else self._one(AttemptRecord, key)
 
     def put(self, record: Record) -> None:
-        kind, key = type(record), record.key_values()
+        kind = type(record)
+        key = kind.keys_of(record)
         self._seen[kind][key] = self._changed[kind][key] = record
 
     def write(self) -> None:
         """Store every changed row, in the order of the tables' keys."""
         for kind, changed in self._changed.items():
             if changed:
-                rows = [changed[key] for key in sorted(changed)]
+                rows = {key: changed[key] for key in sorted(changed)}
                 self._session.write(kind, self._generation, rows, self._stored[kind])
 
     def _one(self, kind: type[AnyRecord], key: Key) -> AnyRecord | None:

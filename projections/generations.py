@@ -145,10 +145,10 @@ class Session(Protocol):
         self,
         kind: type[Record],
         number: int,
-        rows: Sequence[Record],
+        rows: Mapping[Key, Record],
         stored: Mapping[Key, bool],
     ) -> None:
-        """Store whole rows, over those that have the same key; ``stored`` says of which keys it is known."""
+        """Store whole rows over those with the same keys; ``stored`` says of some keys if they are there."""
         ...
 
 

@@ -303,25 +303,30 @@ class PostgresSession:
         return unescaped_rows(kind, self._cursor.fetchall())
 
     def write(
-        self, kind: type[Record], number: int, rows: Sequence[Record], stored: Mapping[Key, bool]
+        self,
+        kind: type[Record],
+        number: int,
+        rows: Mapping[Key, Record],
+        stored: Mapping[Key, bool],
     ) -> None:
         if len(rows) <= FEW:
-            self._put(kind, number, rows)
+            self._put(kind, number, list(rows.values()))
             return
         there = self._keys_there(kind, number, rows, stored)
-        self._copy(kind, number, [row for row in rows if row.key_values() not in there])
-        self._put(kind, number, [row for row in rows if row.key_values() in there])
+        self._copy(kind, number, [row for key, row in rows.items() if key not in there])
+        self._put(kind, number, [row for key, row in rows.items() if key in there])
 
     def _keys_there(
-        self, kind: type[Record], number: int, rows: Sequence[Record], stored: Mapping[Key, bool]
+        self, kind: type[Record], number: int, keys: Collection[Key], stored: Mapping[Key, bool]
     ) -> set[Key]:
-        """The keys of ``rows`` that the table has already."""
-        keys = [row.key_values() for row in rows]
+        """Those of ``keys`` that the table has already."""
         there = {key for key in keys if stored.get(key)}
-        unknown = [key if kind.key > 1 else (key,) for key in keys if key not in stored]
+        unknown = [key for key in keys if key not in stored]
         if unknown:
             names = columns(kind)[: kind.key]
-            found = self.rows_at(kind, number, names, unknown)
+            found = self.rows_at(
+                kind, number, names, [key if kind.key > 1 else (key,) for key in unknown]
+            )
             there |= {tuple(row[: kind.key]) if kind.key > 1 else row[0] for row in found}
         return there
 

@@ -234,12 +234,12 @@ class SQLiteSession:
         self,
         kind: type[Record],
         number: int,
-        rows: Sequence[Record],
+        rows: Mapping[Key, Record],
         stored: Mapping[Key, bool],  # noqa: ARG002 - rows are replaced, known or not
     ) -> None:
         marks = ",".join("?" * len(columns(kind)))
         statement = f"INSERT OR REPLACE INTO {kind.table}_{number} VALUES ({marks})"
-        self._cursor.executemany(statement, map(kind.values_of, rows))
+        self._cursor.executemany(statement, map(kind.values_of, rows.values()))
 
 
 def _generation(row: Sequence[Any]) -> Generation:
