@@ -63,4 +63,17 @@ GRANT EXECUTE ON FUNCTION
     {schema}.give_back_slots
 TO {writer};
 
+-- The work list.
+GRANT EXECUTE ON FUNCTION
+    {schema}.notice_work,
+    {schema}.is_work,
+    {schema}.notice_changed_work,
+    {schema}.changed_work,
+    {schema}.take_work,
+    {schema}.note_look,
+    {schema}.forget_work,
+    {schema}.begin_work_period,
+    {schema}.extend_work_period
+TO {writer};
+
 COMMIT;

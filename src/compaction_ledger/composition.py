@@ -151,6 +151,7 @@ def open_postgres(
         settings,
         opened.close,
         opened.shared_admission,
+        work=opened.work,
         store=opened.store,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore
+from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore, WorkList
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
@@ -19,6 +19,7 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
+from compaction_ledger.infrastructure.work.postgres import PostgresWorkList
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
 from compaction_ledger.worker import worker_name
@@ -32,6 +33,7 @@ class PostgresParts(NamedTuple):
     transcripts: TranscriptStore
     read_models: ReadModelStore
     shared_admission: SharedAdmission | None
+    work: WorkList
     store: Callable[[], StoreStatus]
     close: Callable[[], None]
 
@@ -50,6 +52,7 @@ def open_parts(
     try:
         migrating.prepare(database, create=create and not read_only)
         shared = shared_admission(database, settings, worker_name())
+        transcripts = PostgresTranscripts(database)
 
         def close() -> None:
             if shared:
@@ -59,9 +62,10 @@ def open_parts(
         return PostgresParts(
             database,
             LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
-            PostgresTranscripts(database),
+            transcripts,
             PostgresReadModels(database, registry),
             shared,
+            PostgresWorkList(database, transcripts),
             lambda: store_status(database),
             close,
         )

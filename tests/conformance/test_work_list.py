@@ -38,6 +38,10 @@ def take_one(work: WorkList) -> WorkItem:
     return item
 
 
+def revision(parts: Parts, item: WorkItem) -> str | None:
+    return parts.transcripts.revision(item.scope, item.conversation)
+
+
 # --- notice, take, look ---------------------------------------------------------------------------
 
 
@@ -300,8 +304,7 @@ def test_new_and_changed_conversations_are_discovered(parts: Parts, backend: Bac
     assert work.discover(parts.transcripts) == 2
     assert work.discover(parts.transcripts) == 0
     for item in take(work):
-        revision = parts.transcripts.revision(item.scope, item.conversation)
-        work.looked(item, None, revision)
+        work.looked(item, None, revision(parts, item))
     assert work.discover(parts.transcripts) == 0
     parts.transcripts.append(SCOPE, "b", *lines(1, start=1))
     assert backend.open().work.discover(backend.open().transcripts) is not None
@@ -312,18 +315,18 @@ def test_a_change_while_it_is_looked_at_is_discovered(parts: Parts) -> None:
     fill(parts, 1)
     parts.work.discover(parts.transcripts)
     item = take_one(parts.work)
-    revision = parts.transcripts.revision(*PLACE)
+    before = revision(parts, item)
     parts.transcripts.append(*PLACE, *lines(1, start=1))
     assert parts.work.discover(parts.transcripts) == 0  # somebody looks at it now
-    parts.work.looked(item, None, revision)
+    parts.work.looked(item, None, before)
     assert parts.work.discover(parts.transcripts) == 1
 
 
 def test_a_change_ends_the_waiting(parts: Parts, backend: Backend) -> None:
     fill(parts, 1)
     parts.work.discover(parts.transcripts)
-    revision = parts.transcripts.revision(*PLACE)
-    parts.work.looked(take_one(parts.work), backend.clock.now + 300 * SECOND, revision)
+    item = take_one(parts.work)
+    parts.work.looked(item, backend.clock.now + 300 * SECOND, revision(parts, item))
     assert parts.work.discover(parts.transcripts) == 0
     parts.transcripts.append(*PLACE, *lines(1, start=1))
     assert parts.work.discover(parts.transcripts) == 1
@@ -346,9 +349,9 @@ def test_many_are_discovered(parts: Parts) -> None:
     items = take(parts.work, 3_000)
     assert len(items) == 2_345
     for item in items[:100]:
-        parts.work.looked(item, None, "1")
+        parts.work.looked(item, None, revision(parts, item))
     for item in items[100:150]:
-        parts.work.looked(item, None, "0")
+        parts.work.looked(item, None, "another")
     assert parts.work.discover(parts.transcripts) == 50
 
 
@@ -381,7 +384,7 @@ def test_another_view_makes_all_of_them_news(parts: Parts, backend: Backend) -> 
     parts.work.discover(parts.transcripts, view="model-1")
     items = take(parts.work)
     for item, view in zip(items, ("model-1", "model-1", "model-2"), strict=True):
-        parts.work.looked(item, None, "1", view=view)
+        parts.work.looked(item, None, revision(parts, item), view=view)
     assert parts.work.discover(parts.transcripts) == 0
     assert parts.work.discover(parts.transcripts, view="model-1") == 1
     assert parts.work.discover(parts.transcripts, view="model-2") == 2
@@ -411,7 +414,7 @@ def test_views_are_compared_once_an_hour(parts: Parts, backend: Backend) -> None
         parts.work.discover(parts.transcripts, view=discoverer, every=30)
         items = take(parts.work)
         for item in items:
-            parts.work.looked(item, None, "1", view=looker)
+            parts.work.looked(item, None, revision(parts, item), view=looker)
         return bool(items)
 
     assert look("m1", "m1")

@@ -206,6 +206,7 @@ class PostgresBackend:
             registry,
             Settings(),
             opened.close,
+            work=opened.work,
             store=opened.store,
         )
 

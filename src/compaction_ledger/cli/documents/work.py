@@ -36,8 +36,7 @@ class WorkDocument(Document):
     """`compaction-ledger work`. One of many: with `--json`, each stands on a line of its own."""
 
     event: WorkEvent
-    """What happened: something came of a range, a conversation met an error, the store does not answer or does
-    so again, a process of `--processes` began or ended, or everything ended."""
+    """What happened: to a range, a conversation, the store or a process; or that all has ended."""
 
     at: Time
     """By the clock of the machine."""
