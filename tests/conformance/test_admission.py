@@ -17,6 +17,7 @@ import pytest
 from admission_checks import forbid_more_slots_than, original_clock
 from backends import PostgresBackend
 from histories import CONVERSATION, SCOPE, lines
+from kept_processes import wait_until
 
 from compaction_ledger import ExtractiveSummarizer, Ledger, composition, postgres_parts
 from compaction_ledger.domain.errors import (
@@ -95,14 +96,6 @@ def taken(admission: Admission) -> Leave:
     leave = admission.admit()
     assert leave is not None
     return leave
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something that a thread does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to be"
-        time.sleep(0.005)
 
 
 # --- the port ------------------------------------------------------------------------------------------
@@ -258,7 +251,7 @@ def test_given_a_living_holder_when_time_passes_then_its_slots_are_renewed_toget
     for _ in range(10):
         shared.advance(0.29)
         now = shared.store.clock.now
-        eventually(
+        wait_until(
             lambda now=now: (  # type: ignore[misc]
                 shared.rows("SELECT renewed_at FROM {schema}.admission_slots") == [(now,), (now,)]
             )
@@ -270,7 +263,7 @@ def test_given_no_slot_held_when_looked_for_then_no_thread_renews(shared: Shared
     def threads() -> int:
         return sum(thread.name == "compaction-ledger slots" for thread in threading.enumerate())
 
-    eventually(lambda: threads() == 0)
+    wait_until(lambda: threads() == 0)
     admission = shared.process(2)
     first, second = taken(admission), taken(admission)
     assert threads() == 1
@@ -278,11 +271,11 @@ def test_given_no_slot_held_when_looked_for_then_no_thread_renews(shared: Shared
     time.sleep(0.05)
     assert threads() == 1
     second()
-    eventually(lambda: threads() == 0)
+    wait_until(lambda: threads() == 0)
     taken(admission)
     assert threads() == 1
     admission.close()
-    eventually(lambda: threads() == 0)
+    wait_until(lambda: threads() == 0)
 
 
 def test_given_a_slot_lost_to_another_when_the_late_holder_leaves_then_the_others_stays(
@@ -392,10 +385,10 @@ def test_given_an_outage_when_it_ends_then_slots_are_renewed_and_those_given_bac
     time.sleep(0.5)  # the thread meets the outage
     outage.clear()
 
-    eventually(lambda: admission.in_use() == 1)
+    wait_until(lambda: admission.in_use() == 1)
     shared.advance(0.49)
     now = shared.store.clock.now
-    eventually(lambda: shared.rows("SELECT renewed_at FROM {schema}.admission_slots") == [(now,)])
+    wait_until(lambda: shared.rows("SELECT renewed_at FROM {schema}.admission_slots") == [(now,)])
     kept()
     assert admission.in_use() == 0
 
@@ -771,7 +764,7 @@ def test_given_a_database_of_another_isolation_when_many_rush_then_the_bound_hol
     try:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(rush, processes))
-        eventually(lambda: processes[0].in_use() == 0)
+        wait_until(lambda: processes[0].in_use() == 0)
     finally:
         for process in processes:
             process.close()

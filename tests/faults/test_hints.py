@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from backends import PostgresBackend
+from kept_processes import wait_until
 
 from compaction_ledger.infrastructure.postgres import hints
 from compaction_ledger.infrastructure.postgres.address import parse_address
@@ -36,13 +37,6 @@ def listening_pids(store: PostgresBackend) -> list[int]:
         "SELECT pid FROM pg_stat_activity WHERE query = %s", (f'LISTEN "{channel}"',)
     )
     return [pid for (pid,) in rows]
-
-
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_hint_ends_the_pause(store: PostgresBackend, listener: HintListener) -> None:
@@ -81,7 +75,7 @@ def test_a_listening_connection_that_is_killed_is_made_anew(
 ) -> None:
     (pid,) = listening_pids(store)
     store.database().call("SELECT pg_terminate_backend(%s)", (pid,))
-    until(lambda: set(listening_pids(store)) - {pid})
+    wait_until(lambda: bool(set(listening_pids(store)) - {pid}))
     assert listener.wait(30)  # once for what may have been missed
     HintSender(store.database()).send()
     assert listener.wait(30)

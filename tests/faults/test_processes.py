@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from histories import (
     made_up_job,
     present_job,
 )
+from kept_processes import wait_until
 from processes import Process, kill_all, output, running, tell, wait_for, worker
 
 from compaction_ledger.composition import Parts
@@ -287,7 +287,7 @@ def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
     with running("compact_when_told", store.path, 1.0) as paused:
         wait_for(paused, "asked")
         time.sleep(1.5)
-        assert wait_until(lambda: "ClaimRenewed" in names(parts))
+        wait_until(lambda: "ClaimRenewed" in names(parts))
         paused.send_signal(signal.SIGSTOP)
         time.sleep(1.1)
         renewed = parts.context.log.size()
@@ -306,7 +306,7 @@ def test_a_killed_worker_renews_nothing_any_more(store: SQLiteBackend) -> None:
     fill(parts)
     with running("compact_when_told", store.path, 1.0) as killed:
         wait_for(killed, "asked")
-        assert wait_until(lambda: "ClaimRenewed" in names(parts))
+        wait_until(lambda: "ClaimRenewed" in names(parts))
         kill_all([killed])
         time.sleep(1.1)
     store.clock.now = time.time_ns() // 1_000
@@ -319,14 +319,6 @@ def test_a_killed_worker_renews_nothing_any_more(store: SQLiteBackend) -> None:
 
 def names(parts: Parts) -> list[str]:
     return [type(entry.fact).__name__ for entry in parts.context.log.read(0, 10**6)]
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 30) -> bool:
-    """Whether it happened before so many seconds were over."""
-    end = time.monotonic() + seconds
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.02)
-    return happened()
 
 
 # --- clocks that jump (A5) ----------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from backends import SECOND
 from histories import CONVERSATION, SCOPE, Worker, fill, key_of, made_up_job, present_job
+from kept_processes import wait_until
 from scenarios import MODEL, good
 
 from compaction_ledger import (
@@ -83,14 +84,6 @@ def renewal_of(one: Worker, lease: int = LEASE, log: Any = None) -> Renewal:
 def renewals(parts: Parts) -> list[ClaimRenewed]:
     facts = [entry.fact for entry in parts.context.log.read(0, 10**6)]
     return [fact for fact in facts if isinstance(fact, ClaimRenewed)]
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 30) -> bool:
-    """Whether it happened before so many seconds were over."""
-    end = time.monotonic() + seconds
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.005)
-    return happened()
 
 
 # --- a long attempt, on a real file ---------------------------------------------------------------
@@ -178,7 +171,7 @@ def test_a_short_call_renews_nothing(parts: Parts) -> None:
 def test_a_lease_is_renewed_three_times_in_its_time(parts: Parts) -> None:
     one = at_work(parts, LEASE)
     with renewing(renewal_of(one), LONG):
-        assert wait_until(lambda: len(renewals(parts)) >= 3)
+        wait_until(lambda: len(renewals(parts)) >= 3)
     facts = parts.context.log.read(2, 100)
     times = [entry.recorded_at for entry in facts if isinstance(entry.fact, ClaimRenewed)]
     gaps = [later - earlier for earlier, later in pairwise(times)]
@@ -189,7 +182,7 @@ def test_a_lease_is_renewed_three_times_in_its_time(parts: Parts) -> None:
 def test_it_ends_after_the_longest_time(parts: Parts) -> None:
     one = at_work(parts)
     with renewing(renewal_of(one, NOT_DURING_THE_TEST), LEASE), renewing(renewal_of(one), LEASE):
-        assert wait_until(lambda: len(threads()) == 1)
+        wait_until(lambda: len(threads()) == 1)
     assert len(renewals(parts)) <= 3
 
 
@@ -197,7 +190,7 @@ def test_a_refused_renewal_is_the_last(parts: Parts) -> None:
     one = at_work(parts, LEASE)
     with renewing(renewal_of(one, 3 * SECOND // 100), LONG):
         one.finish()
-        assert wait_until(lambda: threads() == [])
+        wait_until(lambda: threads() == [])
     with pytest.raises(NotTheHolder):
         one.renew()
 
@@ -206,7 +199,7 @@ def test_what_is_found_past_its_lease_is_recorded(parts: Parts) -> None:
     one = at_work(parts, 1_000)
     time.sleep(0.002)
     with renewing(renewal_of(one), LONG):
-        assert wait_until(lambda: threads() == [])
+        wait_until(lambda: threads() == [])
     assert parts.context.log.load(key_of(JOB)).closed == {one.claim_id: "expired"}
     with pytest.raises(NotTheHolder):
         one.finish()
@@ -239,7 +232,7 @@ def test_what_the_store_could_not_do_is_tried_again_at_the_next_tick(
     one = at_work(parts, SECOND)
     log = Failing(parts.context.log, StoreError("the disk is gone"), 1)
     with renewing(renewal_of(one, SECOND, log), LONG):
-        assert wait_until(lambda: len(renewals(parts)) > 0)
+        wait_until(lambda: len(renewals(parts)) > 0)
     assert log.left == 0
     assert "the disk is gone" in caplog.text
 
@@ -250,7 +243,7 @@ def test_a_defect_ends_it_and_reaches_nobody(
     one = at_work(parts, LEASE)
     log = Failing(parts.context.log, RuntimeError("a secret"), 1)
     with renewing(renewal_of(one, LEASE, log), LONG):
-        assert wait_until(lambda: threads() == [])
+        wait_until(lambda: threads() == [])
     assert "RuntimeError" in caplog.text
     assert "a secret" not in [record.message for record in caplog.records]
 
@@ -274,7 +267,7 @@ def test_however_the_call_ends_renewing_ends_before_it(
 ) -> None:
     def interrupted() -> None:
         with renewing(renewal_of(one), LONG):
-            assert wait_until(lambda: len(renewals(parts)) > 0)
+            wait_until(lambda: len(renewals(parts)) > 0)
             raise error
 
     one = at_work(parts, LEASE)
