@@ -22,7 +22,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from compaction_ledger import ExtractiveSummarizer, Ledger, Settings
+from compaction_ledger import ExtractiveSummarizer, Ledger, Pace, Settings
 from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.postgres.address import parse_address
@@ -180,7 +180,11 @@ def test_the_writer_can_do_the_whole_job(world: World) -> None:
         ledger.transcripts.revise(SCOPE, conversation, messages[99].id, "Another answer.")
         ledger.transcripts.delete(SCOPE, conversation, messages[98].id)
         ledger.transcripts.set_run(SCOPE, conversation, "run-48", "failed")
-        assert ledger.compact(conversation, scope=SCOPE).completed == 2
+        assert ledger.notice([(SCOPE, conversation)]) == 1
+        assert ledger.backlog().due >= 1
+        served = ledger.work(pace=Pace(threads=2, until_idle=True))
+        assert not served.stopped
+        assert [row.status for row in ledger.ranges(conversation, scope=SCOPE)] == ["done"] * 2
 
         request = ledger.assemble(conversation, scope=SCOPE, budget=100_000)
         assert request.manifest.summaries
@@ -224,6 +228,9 @@ TABLES = (
     "admission",
     "admission_slots",
     "admission_tickets",
+    "work_items",
+    "work_scopes",
+    "work_periods",
 )
 """What is changed through functions alone."""
 
@@ -257,6 +264,8 @@ TAMPERING = {
     "change a subject": "UPDATE {schema}.subjects SET state = 'erased'",
     "change a slot": "UPDATE {schema}.admission_slots SET lease = 1",
     "settle": "SELECT {schema}.settle_admission(0)",
+    "ripen": "SELECT {schema}.ripen_work(0)",
+    "change the work list": "UPDATE {schema}.work_items SET due_at = 0",
     "drop the trigger": "DROP TRIGGER append_only ON {schema}.stored_events",
     "switch all triggers off": "SET session_replication_role = replica",
     "replace a function": "CREATE OR REPLACE FUNCTION {schema}.store_clock() RETURNS bigint"
@@ -307,6 +316,13 @@ WRITING = {
     "switch the generation": "SELECT {read_models}.switch_generation({n})",
     "drop generations": "SELECT {read_models}.drop_generations()",
     "change rows of read models": "UPDATE {read_models}.summaries_{n} SET attempts = 9",
+    "notice": "SELECT {schema}.notice_work('{a}', '{b}')",
+    "notice what changed": "SELECT {schema}.notice_changed_work('{a}', '{b}', '{c}', NULL)",
+    "take work": "SELECT {schema}.take_work(1, false, 'a', 1, 1)",
+    "note a look": "SELECT {schema}.note_look('a', 'b', 1, NULL, NULL, '', 0)",
+    "forget work": "SELECT {schema}.forget_work('a', 'b', NULL)",
+    "begin a period": "SELECT {schema}.begin_work_period('a', 1)",
+    "extend a period": "SELECT {schema}.extend_work_period('a', 1)",
     "count a conversation's changes": "UPDATE {schema}.conversations SET revision = revision + 1",
 }
 
@@ -377,6 +393,7 @@ def test_every_function_is_granted_by_name_or_to_nobody(world: World) -> None:
         "refuse_change",
         "may_take_slot",
         "settle_admission",
+        "ripen_work",
         "generation_tables",
     }
     assert {name for name, to in granted.items() if "reader" in to} == {
@@ -433,6 +450,7 @@ def test_the_reader_can_assemble_and_verify(world: World) -> None:
         assert not list(ledger.verify().findings)
         assert ledger.summaries(CONVERSATION, scope=SCOPE)
         assert ledger.ranges()
+        assert ledger.status().backlog.due >= 0
         assert ledger.at(index=0).position() == 1
         with pytest.raises(LedgerReadOnly):
             ledger.record_delivery(request)
