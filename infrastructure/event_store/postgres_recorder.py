@@ -118,10 +118,8 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
             return self.datastore.until_it_works(append)
         except TimeHasPassed:
             raise
-        except (
-            StoreError
-        ) as error:  # of the last copy that was sent; of the first one nothing is known
-            if sent[0]:
+        except StoreError as error:
+            if sent[0]:  # that is said of the last copy, and of the first one nothing
                 raise StoreUnavailable(
                     f"it is not known whether it was stored: an answer was lost, and then: {error}"
                 ) from error
