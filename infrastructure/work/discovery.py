@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from compaction_ledger.domain.errors import UnknownConversation
+from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Found
 
@@ -70,6 +71,15 @@ def discover(
     if every:
         store.extend_period(_DISCOVERY, SHARE * (store.now() - began) / SECOND)
     return found
+
+
+def checked_places(conversations: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each scope and conversation once, in order: so nobody waits in a circle. Raises :class:`InvalidId`."""
+    places = sorted(set(conversations))
+    for scope, conversation in places:
+        check_id(scope, "scope")
+        check_id(conversation, "conversation")
+    return places
 
 
 def pages_of(transcripts: Transcripts) -> Iterator[Sequence[Found]]:

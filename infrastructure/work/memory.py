@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
-from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem, give_turns, present_turn
-from compaction_ledger.infrastructure.work.discovery import SECOND, discover, pages_of
+from compaction_ledger.infrastructure.work.discovery import (
+    SECOND,
+    checked_places,
+    discover,
+    pages_of,
+)
 
 
 @dataclass(slots=True)
@@ -40,10 +44,7 @@ class MemoryWorkList:
         self._to_come: list[tuple[int, str, str]] = []
 
     def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
-        places = sorted(set(conversations))
-        for scope, conversation in places:
-            check_id(scope, "scope")
-            check_id(conversation, "conversation")
+        places = checked_places(conversations)
         with self._lock:
             return self._notice(places, self._clock())
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
-from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem
 from compaction_ledger.infrastructure.postgres.database import Database, Lost, Values
 from compaction_ledger.infrastructure.work.discovery import (
     SECOND,
+    checked_places,
     discover,
     in_pages,
     pages_of,
@@ -55,11 +55,7 @@ class PostgresWorkList:
 
     def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
         """Say "look at these"; returns for how many that is news."""
-        places = sorted(set(conversations))
-        for scope, conversation in places:
-            check_id(scope, "scope")
-            check_id(conversation, "conversation")
-        return sum(map(self._notice, in_pages(places)))
+        return sum(map(self._notice, in_pages(checked_places(conversations))))
 
     def _notice(self, page: Sequence[tuple[str, str]]) -> int:
         ((news,),) = self._call(_NOTICE, *map(list, zip(*page, strict=True)))

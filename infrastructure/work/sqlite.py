@@ -9,13 +9,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from compaction_ledger.domain.identifiers import check_id
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem, give_turns, present_turn
 from compaction_ledger.infrastructure.sqlite.database import Database, statements
 from compaction_ledger.infrastructure.work.discovery import (
     PAGE,
     SECOND,
+    checked_places,
     discover,
     in_pages,
     pages_of,
@@ -68,11 +68,7 @@ class SQLiteWorkList:
 
     def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
         """Say "look at these"; returns for how many that is news."""
-        places = sorted(set(conversations))
-        for scope, conversation in places:
-            check_id(scope, "scope")
-            check_id(conversation, "conversation")
-        return sum(map(self._notice, in_pages(places)))
+        return sum(map(self._notice, in_pages(checked_places(conversations))))
 
     def _notice(self, page: Sequence[tuple[str, str]]) -> int:
         def work(cursor: sqlite3.Cursor) -> int:
