@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from compaction_ledger.domain.conversation import Conversation, MessageStatus, RunState
@@ -325,4 +326,11 @@ class WorkList(Protocol):
 
     def backlog(self) -> Backlog:
         """How much there is to do."""
+        ...
+
+    def hints(self, heard: Callable[[], None]) -> AbstractContextManager[object]:
+        """While it is entered, ``heard`` may be called when another process noticed something.
+
+        It may also never be called: who waits looks again by itself (L2).
+        """
         ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
@@ -20,7 +21,7 @@ from psycopg import sql
 from compaction_ledger.domain.errors import StoreError
 from compaction_ledger.infrastructure.postgres.address import Address
 from compaction_ledger.infrastructure.postgres.connections import LedgerConnection, connect
-from compaction_ledger.infrastructure.postgres.database import Database
+from compaction_ledger.infrastructure.postgres.database import Database, Lost
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ _SEND = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, '')
 _LOOK_SECONDS = 0.5
 _CHECK_SECONDS = 20.0
 _PAUSE_SECONDS = 1.0
+_LEAVE_SECONDS = 2.0
 
 
 def channel_of(address: Address) -> str:
@@ -52,29 +54,19 @@ class HintSender:
             return
         self._sent = now
         try:
-            self._database.call(_SEND, (channel_of(self._database.address),))
-        except StoreError as error:
+            self._database.call_once(_SEND, (channel_of(self._database.address),))
+        except (StoreError, Lost) as error:
             logger.debug("no hint was sent: %s", error)
 
 
 class HintListener:
-    """Listens on a connection of its own, for as long as it is entered; connects again when that is lost."""
+    """Tells ``heard`` of hints while it is entered; its connection is made anew when that is lost."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, heard: Callable[[], None]) -> None:
         self._address = address
-        self._hinted = Event()
+        self._heard = heard
         self._ended = Event()
         self._thread = Thread(target=self._run, name="compaction-ledger-hints", daemon=True)
-
-    def wait(self, seconds: float) -> bool:
-        """Pause so long, or until a hint comes; whether one came."""
-        hinted = self._hinted.wait(seconds)
-        self._hinted.clear()
-        return hinted
-
-    def wake(self) -> None:
-        """End the pause, as a hint does."""
-        self._hinted.set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -87,7 +79,7 @@ class HintListener:
         trace: TracebackType | None,
     ) -> None:
         self._ended.set()
-        self._thread.join()
+        self._thread.join(_LEAVE_SECONDS)  # a connection that is being made is waited for by nobody
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -101,11 +93,11 @@ class HintListener:
     def _listen(self, connection: LedgerConnection) -> None:
         connection.answer_seconds = _CHECK_SECONDS
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel_of(self._address))))
-        self._hinted.set()  # what was hinted while nobody listened
+        self._heard()  # what was hinted while nobody listened
         checked = time.monotonic()
         while not self._ended.is_set():
             for _ in connection.notifies(timeout=_LOOK_SECONDS, stop_after=1):
-                self._hinted.set()
+                self._heard()
             if time.monotonic() - checked > _CHECK_SECONDS:  # a connection that went silent
                 connection.execute("SELECT")
                 checked = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
 
@@ -127,6 +128,10 @@ class MemoryWorkList:
                 oldest_due=now - min(due) if due else None,
                 failing=sum(entry.failures > 0 for entry in waiting),
             )
+
+    def hints(self, heard: Callable[[], None]) -> AbstractContextManager[object]:  # noqa: ARG002
+        """None: all who look share this process."""
+        return nullcontext()
 
     # --- discovery ---
 

@@ -8,11 +8,13 @@ again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem
 from compaction_ledger.infrastructure.postgres.database import Database, Lost, Values
+from compaction_ledger.infrastructure.postgres.hints import HintListener, HintSender
 from compaction_ledger.infrastructure.work.discovery import (
     SECOND,
     checked_places,
@@ -52,6 +54,7 @@ class PostgresWorkList:
     def __init__(self, database: Database, embedded: Transcripts) -> None:
         self._database = database
         self._embedded = embedded
+        self._hints = HintSender(database)
 
     def notice(self, conversations: Iterable[tuple[str, str]]) -> int:
         """Say "look at these"; returns for how many that is news."""
@@ -59,6 +62,8 @@ class PostgresWorkList:
 
     def _notice(self, page: Sequence[tuple[str, str]]) -> int:
         ((news,),) = self._call(_NOTICE, *map(list, zip(*page, strict=True)))
+        if news:
+            self._hints.send()
         return int(news)
 
     def take(self, holder: str, limit: int, lease_seconds: float) -> Sequence[WorkItem]:
@@ -101,6 +106,10 @@ class PostgresWorkList:
     def forget(self, scope: str, conversation: str) -> None:
         """Delete whatever is known of a conversation."""
         self._call(_FORGET, scope, conversation, None)
+
+    def hints(self, heard: Callable[[], None]) -> AbstractContextManager[object]:
+        """A connection that listens; behind a pooler in transaction mode nothing is heard on it."""
+        return HintListener(self._database.address, heard)
 
     def backlog(self) -> Backlog:
         """How much there is to do."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
@@ -139,6 +140,10 @@ class SQLiteWorkList:
             row = cursor.execute(_script("backlog"), (now,)).fetchone()
         due, leased, waiting, oldest, failing = row
         return Backlog(due, leased, waiting, None if oldest is None else now - oldest, failing)
+
+    def hints(self, heard: Callable[[], None]) -> AbstractContextManager[object]:  # noqa: ARG002
+        """None: a file tells nobody."""
+        return nullcontext()
 
     # --- discovery ---
 

@@ -192,6 +192,8 @@ class Serving:
     cancel: Callable[[], None] | None = None
     hurry: Event = field(default_factory=Event)
     _ending: Event = field(default_factory=Event, init=False)
+    _woken: Event = field(default_factory=Event, init=False)
+    """Set by a hint, and at the end: whoever has nothing to do looks again."""
     _discovered: Event = field(default_factory=Event, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
     _idle: int = field(default=0, init=False)
@@ -219,8 +221,9 @@ class Serving:
             self._thread("pulse", self._feel_pulse),
         ]
         try:
-            while any(map(Thread.is_alive, workers)) and not self.stop.requested:
-                self._ending.wait(TICK)
+            with self.work.hints(self._woken.set):
+                while any(map(Thread.is_alive, workers)) and not self.stop.requested:
+                    self._ending.wait(TICK)
         finally:  # also where the caller's thread is interrupted
             stopped = self.stop.requested
             abandoned = self._drain(workers, helpers)
@@ -232,7 +235,7 @@ class Serving:
 
     def _drain(self, workers: list[Thread], helpers: list[Thread]) -> int:
         """Begin nothing more; let what is under way end, or have it interrupted. How many did not end."""
-        self._ending.set()
+        self._end()
         self.activity.drain()
         until = time.monotonic() + self.pace.drain
         while time.monotonic() < until and not self.hurry.is_set() and _join(workers, TICK):
@@ -247,7 +250,11 @@ class Serving:
         """End the loop with this error."""
         if self._defect is None:
             self._defect = error
+        self._end()
+
+    def _end(self) -> None:
         self._ending.set()
+        self._woken.set()
 
     # --- threads ---
 
@@ -403,8 +410,10 @@ class Serving:
             self._idle += 1
             all_idle = self._idle == self.pace.threads
         if all_idle and self.pace.until_idle and self._discovered.is_set():
-            self._ending.set()
-        self._wait(seconds)
+            self._end()
+        self._woken.wait(seconds)
+        if not self._ending.is_set():
+            self._woken.clear()
         with self._lock:
             self._idle -= 1
 
