@@ -160,8 +160,11 @@ class _OpenSpan:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not self._failed:
-            self.tell(**_ended_by(error))
+        try:
+            if error is not None and not self._failed:
+                self._tell(_ended_by(error))
+        except Exception as problem:  # noqa: BLE001 - of telemetry alone
+            self._edge.met(problem)
         try:
             if self._token is not None:
                 context.detach(self._token)

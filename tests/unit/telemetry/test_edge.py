@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import Span, TracerProvider
 from watched import Watched
 
-from compaction_ledger import BudgetTooSmall, Ledger, composition
+from compaction_ledger import BudgetTooSmall, Ledger, LedgerError, composition
 from compaction_ledger.infrastructure.telemetry.opentelemetry import OpenTelemetry
 from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
 
@@ -199,19 +200,44 @@ def test_what_is_broken_in_it_touches_nothing(
 ) -> None:
     telemetry = OpenTelemetry("0", TracerProvider(), NoOpMeterProvider())
     monkeypatch.setattr(composition, "telemetry", lambda: telemetry)
-    with Ledger.in_memory() as ledger, monkeypatch.context() as patch:
-        ledger.transcripts.append(SCOPE, CONVERSATION, *lines(40))
-        break_it(telemetry, patch)
+
+    def work(ledger: Ledger) -> None:
         report = ledger.compact(CONVERSATION, scope=SCOPE)
         with pytest.raises(BudgetTooSmall):
             ledger.assemble(CONVERSATION, scope=SCOPE, budget=1)
         assembly = ledger.assemble(CONVERSATION, scope=SCOPE, budget=10**6)
         ledger.rebuild()
-    assert report.completed == len(assembly.manifest.summaries) == 2
+        assert report.completed == len(assembly.manifest.summaries) == 2
+
+    with Ledger.in_memory() as ledger, monkeypatch.context() as patch:
+        ledger.transcripts.append(SCOPE, CONVERSATION, *lines(40))
+        break_it(telemetry, patch)
+        copy_context().run(work, ledger)  # one in which a span may be left behind
     lost = [record for record in caplog.records if "telemetry" in record.getMessage()]
     assert [record.getMessage() for record in lost if record.levelno >= logging.WARNING] == [
         "some telemetry is lost, which is told once: RuntimeError"
     ]
+
+
+class Untold(LedgerError):
+    """An error of a host that cannot even say what it is."""
+
+    @property
+    def code(self) -> str:  # type: ignore[override]
+        raise RuntimeError("broken error")
+
+
+def test_an_error_that_cannot_be_told_comes_out_as_it_is(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conversation(*_place: str) -> None:
+        raise Untold("of the host")
+
+    with Ledger.in_memory() as ledger:
+        monkeypatch.setattr(ledger.transcripts, "conversation", conversation)
+        with pytest.raises(Untold, match="of the host"):
+            ledger.assemble(CONVERSATION, scope=SCOPE, budget=1)
+    assert watched.span("assemble").end_time is not None
 
 
 def test_values_of_another_kind_are_left_out(watched: Watched) -> None:
