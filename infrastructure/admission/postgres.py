@@ -15,6 +15,7 @@ they work through a pooler in transaction mode.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,8 +24,10 @@ from uuid import UUID, uuid4
 
 from compaction_ledger.domain.errors import InvalidSetting, StoreError
 from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.infrastructure.forking import watch
 from compaction_ledger.infrastructure.postgres.database import Database, Lost
-from compaction_ledger.infrastructure.sqlite.forking import watch
+
+logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60.0
 """For how long a slot stays taken when its holder has died."""
@@ -155,7 +158,8 @@ class _Slots:
             self._changed.notify()
         try:
             self._tell(_GIVE_BACK, [token], None)
-        except (StoreError, Lost):
+        except (StoreError, Lost) as error:
+            logger.debug("a slot is given back later: %s", error)
             with self._changed:
                 self._see_to_it()
                 self._owed.add(token)
@@ -185,7 +189,8 @@ class _Slots:
         while self._wait(pause):
             try:
                 self._settle()
-            except (StoreError, Lost):
+            except (StoreError, Lost) as error:
+                logger.debug("slots are renewed later: %s", error)
                 pause = self._interval / 10
             else:
                 pause = self._interval

@@ -92,7 +92,7 @@ def _by_kind(error: psycopg.Error, name: str) -> Exception:
     if isinstance(error, _BUSY):
         return LedgerBusy(f"{name} is held by others for too long: {words}")
     if isinstance(error, _READ_ONLY):
-        return LedgerReadOnly(f"{name} cannot be written: {words}")
+        return LedgerReadOnly(f"{name} does not allow it: {words}")
     if isinstance(error, _NO_LEDGER):
         return NotALedger(f"{name} does not hold a ledger: {words}")
     if isinstance(error, _DAMAGED):

@@ -30,7 +30,7 @@ from compaction_ledger.domain.errors import (
     NotALedger,
     StoreUnavailable,
 )
-from compaction_ledger.infrastructure.sqlite import forking
+from compaction_ledger.infrastructure import forking
 from compaction_ledger.infrastructure.sqlite.errors import translated
 
 APPLICATION_ID = 0x434C4447  # "CLDG"

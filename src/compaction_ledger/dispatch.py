@@ -143,7 +143,9 @@ class _Worker:
             try:
                 await working
             except Exception as error:
-                raise StoreUnavailable(f"the worker of Procrastinate ended: {error}") from error
+                raise StoreUnavailable(
+                    f"the worker of Procrastinate ended: {type(error).__name__}"
+                ) from error
         if not self.pace.until_idle:
             raise StoreUnavailable("the worker of Procrastinate ended by itself")
 
