@@ -86,7 +86,7 @@ def pending(database: Database) -> list[Migration]:
 
 
 def migrate(
-    database: Database, *, step_by_step: bool = True, up_to: int | None = None
+    database: Database, *, step_by_step: bool = False, up_to: int | None = None
 ) -> list[Migration]:
     """Apply what has not been applied, all of it or nothing, and return it.
 

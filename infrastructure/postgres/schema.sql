@@ -661,6 +661,9 @@ BEGIN
     DELETE FROM {schema}.admission_tickets AS t WHERE t.asker = of_asker;
 END $$;
 
+-- The server lets everybody execute a new function. Who may is for the owner to say (roles.sql).
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
+
 -- The work list: which conversations to look at next. A hint (W3, A8) that can be thrown away: what was in it is found
 -- again. What the columns mean is told in domain/work.py. All changes are made by the functions below.
 CREATE TABLE {schema}.work_items (
