@@ -15,6 +15,7 @@ from compaction_ledger.domain.read_models import (
     GenerationProgress,
     RangeCensus,
     RangeRow,
+    RangeStatus,
     SummaryRow,
 )
 from compaction_ledger.projections.fold import apply
@@ -116,7 +117,7 @@ class MemoryReadModels:
         with self._lock:
             ranges = [record.row() for record in self._rows.ranges.values()]
             expiries = [row.expires_at for row in ranges if row.expires_at is not None]
-            counts = Counter(row.status for row in ranges)
+            counts: Counter[RangeStatus] = Counter(row.status for row in ranges)
             return RangeCensus(self._position, counts, min(expiries, default=None))
 
     def attempts(self, scope: str, conversation: str) -> Sequence[AttemptRow]:

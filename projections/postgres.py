@@ -11,7 +11,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
-from compaction_ledger.domain.errors import DamagedLog, NotALedger
+from compaction_ledger.domain.errors import DamagedLog, DamagedReadModel, NotALedger
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.projections.generations import (
     LAYOUT,
@@ -165,12 +165,18 @@ class PostgresStore:
     # --- changing ---
 
     def change(self, work: Callable[[Session], T], *, slow: bool = False) -> T:
-        return self._database.run(
-            lambda cursor: work(PostgresSession(cursor, self._database.sql)),
-            commit=True,
-            durable=False,
-            answer_seconds=None if slow else self.answer_seconds,
-        )
+        """As :class:`Store` says. Raises :class:`DamagedReadModel` where a table is not what it should be."""
+        try:
+            return self._database.run(
+                lambda cursor: work(PostgresSession(cursor, self._database.sql)),
+                commit=True,
+                durable=False,
+                answer_seconds=None if slow else self.answer_seconds,
+            )
+        except NotALedger as error:
+            if not self.read(lambda session: session.is_known()):
+                raise
+            raise DamagedReadModel(f"the read models cannot be changed: {error}") from error
 
     def release(self) -> None:
         """End what holds a generation and waits for its own client, for too long already.

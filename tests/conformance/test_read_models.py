@@ -759,6 +759,35 @@ def test_a_rebuild_while_writes_go_on(backend: Backend) -> None:
     assert caught_up(other).read_models.records() == folded(parts)
 
 
+def test_rebuilding_twice_under_writes_and_followers_equals_a_fold(backend: Backend) -> None:
+    writer, follower, rebuilder = (backend.open() for _ in range(3))
+    done = False
+
+    def write() -> None:
+        number = 0
+        while not done:
+            Worker(writer, made_up_job(10 * number), f"w{number}").complete()
+            number += 1
+
+    def follow() -> None:
+        while not done:
+            follower.read_models.catch_up(follower.context.log)
+
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(write), pool.submit(follow)]
+        try:
+            for _ in range(2):
+                before = rebuilder.context.log.size()
+                assert rebuilder.read_models.rebuild(rebuilder.context.log) >= before
+        finally:
+            done = True
+        for other in others:
+            other.result()
+    size = caught_up(rebuilder).context.log.size()
+    assert rebuilder.read_models.position() == size
+    assert rebuilder.read_models.records() == folded(rebuilder)
+
+
 def test_a_follower_goes_on_with_the_new_tables_after_a_switch(store: Stored) -> None:
     follower, rebuilder = store.open(), store.open()
     long_history(follower, 1_200)
@@ -925,6 +954,21 @@ def test_rows_that_are_missing_are_not_taken_for_damage_of_the_log(
     change(store, "DELETE FROM summaries_1")
     one.start()
     with pytest.raises(DamagedReadModel):
+        caught_up(parts)
+    parts.read_models.rebuild(parts.context.log)
+    assert parts.read_models.records() == folded(parts)
+
+
+def test_a_table_that_is_missing_is_damage_that_a_rebuild_mends(store: Stored) -> None:
+    parts = store.open()
+    one = Worker(parts, JOB)
+    one.claim()
+    caught_up(parts)
+    change(store, "DROP TABLE summaries_1")
+    one.start()
+    with pytest.raises(DamagedReadModel):
+        parts.read_models.summaries(SCOPE, CONVERSATION)
+    with pytest.raises(DamagedLog):
         caught_up(parts)
     parts.read_models.rebuild(parts.context.log)
     assert parts.read_models.records() == folded(parts)
