@@ -275,6 +275,7 @@ class Serving:
         owed: list[WorkItem] = []
         while not self._ending.is_set():
             found: float | None = None
+            all_known = self._discovered.is_set()  # before it is looked for
             with self._store() as store:
                 self._give_back(owed)
                 found = self._turn(number, owed)
@@ -284,7 +285,7 @@ class Serving:
             elif found is None:
                 in_vain += 1
                 longest = FIRST_IDLE if self.pace.until_idle else self.pace.poll
-                self._be_idle(_growing(FIRST_IDLE, longest, in_vain))
+                self._be_idle(_growing(FIRST_IDLE, longest, in_vain), all_known=all_known)
             else:
                 in_vain = 0
                 self._wait(found)
@@ -404,12 +405,15 @@ class Serving:
         except Exception as error:  # noqa: BLE001 - raised by the caller's thread
             self._fail(error)
 
-    def _be_idle(self, seconds: float) -> None:
-        """Wait, unless all threads do and that is to be the end."""
+    def _be_idle(self, seconds: float, *, all_known: bool) -> None:
+        """Wait, unless all threads do and that is to be the end.
+
+        It is not where this one looked before all that is due was ``all_known``.
+        """
         with self._lock:
             self._idle += 1
             all_idle = self._idle == self.pace.threads
-        if all_idle and self.pace.until_idle and self._discovered.is_set():
+        if all_idle and self.pace.until_idle and all_known:
             self._end()
         self._woken.wait(seconds)
         if not self._ending.is_set():

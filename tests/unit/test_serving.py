@@ -156,6 +156,29 @@ def test_until_nothing_is_due(ledger: Ledger, model: Model) -> None:
     assert ledger.work(summarizer=model, pace=ONCE).counts == {"discovered": 0}
 
 
+def test_who_looked_before_anything_was_discovered_looks_again(
+    ledger: Ledger, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    activity, work = Activity(), ledger._parts.work
+    take = work.take
+
+    def slowly(holder: str, limit: int, lease: float) -> Any:
+        taken = take(holder, limit, lease)
+        wait_until(lambda: "discovered" in activity.condition().counts)
+        return taken
+
+    monkeypatch.setattr(work, "take", slowly)
+    discover = work.discover
+
+    def late(*given: Any, **named: Any) -> Any:
+        time.sleep(0.2)
+        return discover(*given, **named)
+
+    monkeypatch.setattr(work, "discover", late)
+    pace = Pace(threads=1, until_idle=True)
+    assert ledger.work(summarizer=model, pace=pace, activity=activity).counts["conversations"] == 3
+
+
 def test_it_goes_on_and_finds_what_changed(ledger: Ledger, model: Model) -> None:
     with working(ledger, model) as running:
         wait_until(lambda: done(ledger) == 6)
