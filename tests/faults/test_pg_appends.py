@@ -315,6 +315,22 @@ def test_where_no_answer_comes_at_all_it_is_said_that_nothing_is_known(
     are_once(ledger.check(), appender.told)
 
 
+def test_as_soon_as_the_server_is_back_it_goes_on(ledger: PgLedger, proxy: Proxy) -> None:
+    """However long it was away: nobody waits out a pause that grew with each attempt."""
+    session = ledger.open(proxy.url, patience=0.4)
+    appender = Appender(session)
+    appender.append()
+    proxy.refuse()
+    proxy.cut_all()
+    end = time.monotonic() + 3.3
+    while time.monotonic() < end:
+        with pytest.raises(StoreUnavailable, match="refused"):
+            session.log.size()
+    proxy.welcome()
+    appender.append()
+    are_once(ledger.check(), appender.told)
+
+
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="an option of Linux")
 def test_the_system_is_asked_to_look_whether_the_other_side_is_there(ledger: PgLedger) -> None:
     """A loop-back interface loses nothing, so of this only the setting can be seen."""
