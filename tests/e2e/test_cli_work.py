@@ -5,37 +5,60 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
-from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
+from urllib.error import URLError
 
 import pytest
+from backends import everyday_database
 from command_line import call, run, start
 from jsonschema import Draft202012Validator
 from kept_processes import alive, children, free_port, wait_until
 from model_servers import ModelServer, model_server
+from pg_servers import Wanted, fresh_schema, running_server
+from working import (
+    QUICK,
+    SECONDS,
+    completions,
+    events,
+    get,
+    ready,
+    status,
+    statuses,
+    working,
+)
 
 from compaction_ledger import Ledger
 
 GOOD = "The fund stood at 100.50 EUR at first and at 109.50 EUR at the end."
-SECONDS = 60
-QUICK = ["--poll", "0.1", "--discover", "0.5"]
 
 
 @pytest.fixture
 def chat(transcript: Path, tmp_path: Path) -> Path:
     """A ledger with three conversations of forty pairs: six ranges are due."""
     path = tmp_path / "chat.db"
-    for scope in ("tenant-1", "tenant-2", "tenant-3"):
-        call("import", transcript, "--scope", scope, ledger=path).fine()
+    filled(path, transcript)
     return path
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, transcript: Path, tmp_path: Path) -> Iterator[str | Path]:
+    """Where such a ledger is, in each of the stores that several processes can share."""
+    if request.param == "sqlite":
+        yield filled(tmp_path / "chat.db", transcript)
+        return
+    database = everyday_database()
+    with fresh_schema(database) as schema:
+        yield filled(f"{database}?schema={schema}", transcript)
+
+
+def filled(place: str | Path, transcript: Path, scopes: int = 3) -> str | Path:
+    """Have a ledger with a conversation in each of so many scopes."""
+    with Ledger.open(place) as ledger:
+        for n in range(1, scopes + 1):
+            ledger.import_file(transcript, scope=f"tenant-{n}")
+    return place
 
 
 @pytest.fixture(scope="session")
@@ -49,111 +72,6 @@ def schemas(repo_root: Path) -> dict[str, Draft202012Validator]:
 
 def with_model(server: ModelServer) -> list[str]:
     return ["--model", "openai-compatible:m", "--base-url", server.url]
-
-
-def statuses(path: Path) -> list[str]:
-    """Of all ranges that the log knows."""
-    with Ledger.open(path, create=False) as ledger:
-        return [row.status for row in ledger.ranges()]
-
-
-def completions(path: Path) -> list[tuple[str, str, int]]:
-    """Every completion in the log, by its range."""
-    page = call("log", "--limit", "1000", "--json", ledger=path).fine().json
-    return [
-        (event["scope"], event["conversation"], event["from_pair"])
-        for event in page["events"]
-        if event["event"] == "RangeCompleted"
-    ]
-
-
-@dataclass
-class Working:
-    """A call of `work` that runs, and the documents that it has printed so far."""
-
-    process: subprocess.Popen[str]
-    said: list[Any] = field(default_factory=list)
-    err: str = ""
-
-    def __post_init__(self) -> None:
-        self._readers = [Thread(target=self._read_out), Thread(target=self._read_err)]
-        for reader in self._readers:
-            reader.start()
-
-    def _read_out(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(json.loads(line))
-
-    def _read_err(self) -> None:
-        assert self.process.stderr is not None
-        self.err = self.process.stderr.read()
-
-    def events(self, name: str) -> list[Any]:
-        return [one for one in list(self.said) if one.get("event") == name]
-
-    def wait_for(self, name: str, count: int = 1) -> list[Any]:
-        """Until it has said so often that this happened."""
-        wait_until(
-            lambda: len(self.events(name)) >= count or self.process.poll() is not None,
-            SECONDS,
-            name,
-        )
-        assert len(self.events(name)) >= count, (self.said, self.err)
-        return self.events(name)
-
-    def signal(self, number: int = signal.SIGTERM) -> None:
-        os.kill(self.process.pid, number)
-
-    def end(self, code: int = 0) -> Sequence[Any]:
-        """Wait for its end; what it said."""
-        assert self.process.wait(SECONDS) == code, (self.said, self.err)
-        self.close()
-        assert self.err == ""
-        return self.said
-
-    def close(self) -> None:
-        """Take in what is left of what it said, once it has ended."""
-        for reader in self._readers:
-            reader.join()
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-
-@contextmanager
-def working(path: Path | str, *words: object, **variables: str) -> Iterator[Working]:
-    """`work` on a ledger, in JSON; it and all its processes are killed in the end."""
-    place = ["--ledger", path]
-    process = start(["work", "--json", *QUICK, *words, *place], **variables)
-    running = Working(process)
-    try:
-        yield running
-    finally:
-        family = [process.pid, *(one["process"] for one in running.events("worker_started"))]
-        for pid in [*children(process.pid), *family]:
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
-        process.wait(SECONDS)
-        running.close()
-
-
-def get(port: int, path: str) -> tuple[int, str]:
-    """Status and body of a page."""
-    try:
-        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-
-
-def ready(port: int) -> int:
-    """The status of the page `/ready`; 0 where nobody answers."""
-    try:
-        return get(port, "/ready")[0]
-    except (URLError, ConnectionError):
-        return 0
 
 
 # --- until nothing is due -------------------------------------------------------------------------
@@ -249,8 +167,9 @@ def test_what_every_child_would_meet_ends_all_of_them(
 # --- told to end ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    ("processes", "number"), [(1, signal.SIGTERM), (1, signal.SIGINT), (2, signal.SIGTERM)]
+)
 def test_a_signal_lets_calls_end(chat: Path, processes: int, number: signal.Signals) -> None:
     with (
         model_server(GOOD, waits=True) as server,
@@ -331,11 +250,14 @@ def test_what_else_is_printed_in_a_child_is_passed_on_as_it_is(chat: Path, tmp_p
 # --- killed ---------------------------------------------------------------------------------------
 
 
-def test_a_child_that_was_killed_is_replaced_and_its_conversation_taken_up(chat: Path) -> None:
+@pytest.mark.slow
+def test_a_child_that_was_killed_is_replaced_and_its_conversation_taken_up(
+    place: str | Path,
+) -> None:
     words = ["--processes", 2, "--threads", 1, "--lease", 4]
     with (
         model_server(GOOD, waits=True) as server,
-        working(chat, *words, *with_model(server)) as work,
+        working(place, *words, *with_model(server)) as work,
     ):
         wait_until(lambda: len(server.requests) == 2, SECONDS)
         killed = work.events("worker_started")[0]
@@ -348,31 +270,30 @@ def test_a_child_that_was_killed_is_replaced_and_its_conversation_taken_up(chat:
         work.wait_for("range", 6)
         work.signal()
         work.end()
-    assert statuses(chat) == ["done"] * 6
-    assert len(completions(chat)) == len(set(completions(chat))) == 6
-    page = call("log", "--limit", "1000", "--json", ledger=chat).fine().json
-    released = [e["fact"] for e in page["events"] if e["event"] == "ClaimReleased"]
-    assert [fact["reason"] for fact in released] == ["expired"]
+    assert statuses(place) == ["done"] * 6
+    assert len(completions(place)) == len(set(completions(place))) == 6
+    assert [e["fact"]["reason"] for e in events(place, "ClaimReleased")] == ["expired"]
 
 
-def test_two_parents_share_the_work(chat: Path, transcript: Path) -> None:
-    for n in range(4, 13):
-        call("import", transcript, "--scope", f"tenant-{n}", ledger=chat).fine()
+@pytest.mark.slow
+def test_two_parents_share_the_work(place: str | Path, transcript: Path) -> None:
+    with Ledger.open(place) as ledger:
+        for n in range(4, 13):
+            ledger.import_file(transcript, scope=f"tenant-{n}")
     words = ["--processes", 2, "--threads", 2]
     with (
         model_server(GOOD) as server,
-        working(chat, *words, *with_model(server)) as one,
-        working(chat, *words, *with_model(server)) as other,
+        working(place, *words, *with_model(server)) as one,
+        working(place, *words, *with_model(server)) as other,
     ):
-        wait_until(lambda: len(statuses(chat)) == 24, SECONDS)
-        wait_until(lambda: statuses(chat) == ["done"] * 24, SECONDS)
+        wait_until(lambda: statuses(place) == ["done"] * 24, SECONDS)
         for work in (one, other):
             work.signal()
         made = [work.end()[-1]["counts"].get("ranges_completed", 0) for work in (one, other)]
     assert sum(made) == 24
-    assert len(completions(chat)) == len(set(completions(chat))) == 24
+    assert len(completions(place)) == len(set(completions(place))) == 24
     assert len(server.requests) == 24  # nothing was asked twice
-    call("verify", ledger=chat).fine()
+    call("verify", "--ledger", place).fine()
 
 
 # --- health ---------------------------------------------------------------------------------------
@@ -402,13 +323,67 @@ def test_health(chat: Path, processes: int, schemas: dict[str, Draft202012Valida
         get(port, "/live")
 
 
-def status(port: int) -> Any:
-    return json.loads(get(port, "/status")[1])
-
-
 def test_a_port_that_is_taken_is_told(chat: Path) -> None:
     port = free_port()
     with working(chat, "--health-port", port):
         wait_until(lambda: ready(port) == 200, SECONDS)
         done = run("work", "--health-port", port, "--ledger", chat)
     assert "in use" in done.failed("os_error")
+
+
+# --- the database is away -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_it_lives_through_a_database_that_is_stopped(transcript: Path, processes: int) -> None:
+    port = free_port()
+    with running_server(Wanted(durable=False)) as server:
+        place = filled(server.url(), transcript)
+        words = ["--processes", processes, "--health-port", port]
+        with working(place, *words) as work:
+            work.wait_for("range", 6)
+            wait_until(lambda: ready(port) == 200, SECONDS)
+
+            server.stop()
+            wait_until(lambda: ready(port) == 503, SECONDS, "the page to say it")
+            assert get(port, "/ready")[1] == "the store does not answer\n"
+            assert get(port, "/live")[0] == 200
+            assert status(port)["ready"] is False
+            work.wait_for("store_away", processes)
+
+            server.start()
+            wait_until(lambda: ready(port) == 200, SECONDS, "the page to say it")
+            with Ledger.open(place) as ledger:
+                ledger.import_file(transcript, scope="tenant-4")
+            work.wait_for("range", 8)
+            work.wait_for("store_back")
+            work.signal()
+            work.end(complaint="the read models stay behind: ")
+        assert statuses(place) == ["done"] * 8
+
+
+@pytest.mark.slow
+def test_it_may_be_started_before_its_database_and_ended_without_it(transcript: Path) -> None:
+    port = free_port()
+    with running_server(Wanted(durable=False)) as server:
+        place = filled(server.url(), transcript)
+        server.stop()
+        with working(place, "--health-port", port) as work:
+            work.wait_for("store_away")
+            assert ready(port) == 503
+            server.start()
+            work.wait_for("range", 6)
+            work.wait_for("store_back")
+            wait_until(lambda: _is_idle(place), SECONDS)
+            server.stop()
+            work.signal()
+            work.end(complaint="the read models stay behind: ")
+        server.start()
+        assert statuses(place) == ["done"] * 6
+
+
+def _is_idle(place: str | Path) -> bool:
+    with Ledger.open(place) as ledger:
+        backlog = ledger.backlog()
+    return (backlog.due, backlog.leased) == (0, 0)

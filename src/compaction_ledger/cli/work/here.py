@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -57,6 +58,8 @@ class Here:
     def run(self) -> int:
         """Work; the exit code. Raises kinds of :class:`LedgerError` that there is no waiting for."""
         options = self.options
+        # That the database is away is told once, in our words, and not with each try of each connection.
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
         with (
             self._stop.on_signals(),
             self._watched_by_parent(),
