@@ -83,7 +83,7 @@ class Working:
         os.kill(self.process.pid, number)
 
     def end(self, code: int = 0, complaint: str = "") -> Sequence[Any]:
-        """Wait for its end; what it said. Each line on stderr must begin with ``complaint``, if it has any."""
+        """Wait for its end; what it said. Each line on stderr, if any, begins with ``complaint``."""
         assert self.process.wait(SECONDS) == code, (self.said, self.err)
         self.close()
         lines = self.err.splitlines()
