@@ -353,7 +353,8 @@ class PostgresSession:
             self._execute(_upsert(kind, number), *arrays)
 
 
-# What a conversation is found by: both ids may be too long together for an index (E4).
+# What a conversation is found by, and by nothing else: both ids may be too long together for an index (E4),
+# and an index of scopes alone would be read in vain.
 _CONVERSATION = {"scope", "conversation"}
 _NAME = "{{schema}}.conversation_name({0}.scope, {0}.conversation)"
 
@@ -368,12 +369,11 @@ def _unnested(kinds: Sequence[str]) -> str:
 
 def _condition(given: Mapping[str, str]) -> tuple[str, list[str]]:
     """What says of a row ``r`` that its columns have these values, and the parameters to it."""
-    values = list(map(escaped, given.values()))
-    same = [f"r.{name} = %s" for name in given]
-    if not _CONVERSATION - given.keys():
-        same.append(f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)")
-        values += [escaped(given["scope"]), escaped(given["conversation"])]
-    return " AND ".join(same) or "true", values
+    if given.keys() == _CONVERSATION:
+        same = f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)"
+        return same, [escaped(given["scope"]), escaped(given["conversation"])]
+    same = " AND ".join(f"r.{name} = %s" for name in given) or "true"
+    return same, list(map(escaped, given.values()))
 
 
 def _select_serving(kind: type[Record], number: int, on: str, order: str) -> str:
@@ -388,13 +388,13 @@ def _select_serving(kind: type[Record], number: int, on: str, order: str) -> str
 
 def _look_up(kind: type[Record], number: int, names: tuple[str, ...]) -> str:
     """Finds rows by many keys, each by the index: ``OFFSET 0`` keeps that from being made into a join."""
-    same = " AND ".join(f"r.{name} = k.{name}" for name in names)
+    same = [f"r.{name} = k.{name}" for name in names if name not in _CONVERSATION]
     if set(names) >= _CONVERSATION:
-        same += f" AND {_NAME.format('r')} = {_NAME.format('k')}"
+        same.append(f"{_NAME.format('r')} = {_NAME.format('k')}")
     return (
         f"SELECT found.* FROM {_unnested(TYPES[kind][: len(names)])} AS k({', '.join(names)})"
         f" CROSS JOIN LATERAL (SELECT {', '.join(columns(kind))} FROM {_table(kind, number)} AS r"
-        f" WHERE {same} OFFSET 0) AS found"
+        f" WHERE {' AND '.join(same)} OFFSET 0) AS found"
     )
 
 
