@@ -19,8 +19,11 @@ from psycopg_pool import ConnectionPool
 from compaction_ledger.infrastructure.postgres.address import Address
 from compaction_ledger.infrastructure.postgres.errors import said
 
-ANSWER_SECONDS = 60.0
-"""How long an answer is waited for before the connection counts as lost; longer than for any lock."""
+ANSWER_SECONDS = 75.0
+"""How long an answer is waited for before the connection counts as lost; longer than for any lock.
+
+One row is waited for twice for up to 30 seconds: for one's turn, and for whoever has it.
+"""
 
 CONNECT_SECONDS = 10
 RECONNECT_SECONDS = 1.0

@@ -248,6 +248,23 @@ def test_a_stopped_server_process_holds_up_its_copy_and_no_more(
     assert len(entries) == 2
 
 
+# --- others have the head -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_who_waits_for_the_head_for_too_long_is_told_and_nothing_is_stored(
+    ledger: PgLedger,
+) -> None:
+    """The second in the queue waits twice: for its turn, and for who has the head. Both are told the same."""
+    session = ledger.open()
+    with ThreadPoolExecutor(2) as pool, ledger.holding_the_head():
+        appending = [pool.submit(Appender(session).append) for _ in range(2)]
+        for each in appending:
+            with pytest.raises(LedgerBusy, match="held by others"):
+                each.result()
+    assert ledger.check() == []
+
+
 # --- no answer ----------------------------------------------------------------------------------
 
 SHORT = 0.5

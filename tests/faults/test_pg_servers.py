@@ -9,11 +9,11 @@ import time
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import psycopg
 import pytest
-from histories import Worker, made_up_job
+from histories import CONVERSATION, SCOPE, Worker, fill, made_up_job
 from kept_processes import wait_until
 from pg_fixtures import durable_server
 from pg_ledgers import PgLedger, Session, everything_holds, ledger_on, with_parameters
@@ -108,6 +108,37 @@ def test_a_server_that_is_killed_again_and_again_loses_nothing(
                 os.kill(chance.choice(pids), signal.SIGKILL)
             load.get_on()
     load.check()
+
+
+SLEEP = (
+    "CREATE FUNCTION {schema}.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    "  PERFORM pg_sleep(0.7); RETURN NULL; END $$;"
+    "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {schema}.stored_events"
+    "  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.dawdle()"
+)
+
+
+@pytest.mark.parametrize("moment", ["waits for the head", "is about to commit"])
+def test_a_server_process_is_killed_while_it(
+    ledger: PgLedger, durable_server: Server, moment: str
+) -> None:
+    """All others of the server go down with it, and come back."""
+    session = ledger.open()
+    worker = Worker(session.parts, made_up_job())
+    worker.claim()
+    with ThreadPoolExecutor(1) as pool:
+        if moment == "waits for the head":
+            with suppress(psycopg.Error), ledger.holding_the_head():
+                starting = pool.submit(worker.start)
+                wait_until(lambda: len(ledger.waiting_for_the_head()) == 1)
+                os.kill(ledger.waiting_for_the_head()[0], signal.SIGKILL)
+        else:
+            ledger.execute(SLEEP)
+            starting = pool.submit(worker.start)
+            wait_until(lambda: len(ledger.busy_with("PgSleep")) == 1)
+            os.kill(ledger.busy_with("PgSleep")[0], signal.SIGKILL)
+        assert starting.result().indices == [1]
+    assert len(ledger.check()) == 2
 
 
 # --- numbers that are given out again -----------------------------------------------------------
@@ -296,3 +327,37 @@ def test_a_server_that_recovers_is_waited_for(ledger: PgLedger, durable_server: 
         starting.result()
         finishing.result()
     assert len(ledger.check()) == 3
+
+
+# --- settings of others -------------------------------------------------------------------------
+
+ODD = {
+    "standard_conforming_strings": "off",
+    "bytea_output": "escape",
+    "datestyle": "German",
+    "intervalstyle": "sql_standard",
+    "plan_cache_mode": "force_custom_plan",
+    "enable_indexscan": "off",
+    "search_path": "nowhere",
+    "timezone": "Asia/Kathmandu",
+    "default_transaction_isolation": "serializable",
+    "xmloption": "document",
+}
+
+
+def test_what_is_set_for_the_database_changes_nothing(durable_server: Server) -> None:
+    """An administrator may have set it for all that use the database, for the sake of another program."""
+    words = " ".join(f"-c {name}={value}" for name, value in ODD.items())
+    url = with_parameters(durable_server.url(), options=words)
+    with ledger_on(url, made=False) as odd:
+        session = odd.open()
+        fill(session.parts, 40)
+        assert session.ledger.compact(CONVERSATION, scope=SCOPE).completed == 2
+        session.parts.transcripts.revise(SCOPE, CONVERSATION, "a1", r"Ein \\ \x00 Umlaut: ü")
+        session.ledger.record_delivery(
+            session.ledger.assemble(CONVERSATION, scope=SCOPE, budget=10**6)
+        )
+        session.ledger.rebuild()
+        assert len(odd.check()) == 7
+        found = session.parts.transcripts.conversation(SCOPE, CONVERSATION).messages[3]
+        assert found.text == r"Ein \\ \x00 Umlaut: ü"

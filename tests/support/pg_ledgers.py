@@ -122,12 +122,17 @@ class PgLedger:
             connection.rollback()
 
     def waiting_for_the_head(self) -> list[int]:
-        """The server processes that wait for a lock, as they do for that of the head."""
+        """The server processes that wait in an append, as they do for the head; the first one first."""
         rows = self.execute(
             "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ %s "
             "ORDER BY query_start",
             f'"{self.address.schema}".append_event',
         )
+        return [int(str(pid)) for (pid,) in rows]
+
+    def busy_with(self, event: str) -> list[int]:
+        """The server processes that wait for a certain event."""
+        rows = self.execute("SELECT pid FROM pg_stat_activity WHERE wait_event = %s", event)
         return [int(str(pid)) for (pid,) in rows]
 
     def check(self) -> list[Recorded]:

@@ -21,7 +21,7 @@ CREATE TABLE {schema}.stored_events (
 -- What a conversation is found by: two ids may be longer together than an entry of an index (E4).
 CREATE FUNCTION {schema}.conversation_name(of_scope text, of_conversation text)
 RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT sha256(convert_to(of_scope, 'UTF8') || '\x00'::bytea || convert_to(of_conversation, 'UTF8'))
+    SELECT sha256(convert_to(of_scope, 'UTF8') || decode('00', 'hex') || convert_to(of_conversation, 'UTF8'))
 $$;
 
 -- The random reference that stands for a conversation in the log (L3, L4), also when that has been erased (S3).
@@ -73,7 +73,7 @@ BEGIN
         WHERE e.originator_id = stream ORDER BY e.originator_version DESC LIMIT 1;
     envelope := convert_to(before || coalesce(previous, '') || '","recorded":' || recorded || after, 'UTF8');
     INSERT INTO {schema}.stored_events
-        VALUES (idx, stream, version, topic, sha256('\x00'::bytea || envelope), envelope, payload);
+        VALUES (idx, stream, version, topic, sha256(decode('00', 'hex') || envelope), envelope, payload);
 END $$;
 
 -- Append several events, in order and all of them or none.
