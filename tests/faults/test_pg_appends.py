@@ -105,19 +105,26 @@ def unprepared(appender: Appender) -> None:
     appender.append()
 
 
-ACTS = [one, two_at_once, unprepared, first_of_a_conversation, over_a_new_connection]
+ACTS = [
+    pytest.param(one, 1),
+    pytest.param(two_at_once, 1),
+    pytest.param(unprepared, 1),
+    pytest.param(first_of_a_conversation, 1),
+    pytest.param(over_a_new_connection, 5),
+    pytest.param(over_a_new_connection, 1, marks=pytest.mark.slow),
+]
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize(("act", "every"), ACTS)
 def test_an_append_cut_at_any_message_is_stored_once(
-    ledger: PgLedger, proxy: Proxy, act: Callable[[Appender], None]
+    ledger: PgLedger, proxy: Proxy, act: Callable[[Appender], None], every: int
 ) -> None:
     appender = Appender(ledger.open(proxy.url, pool_size=1))
     for _ in range(3):  # whatever is prepared by and by is prepared
         act(appender)
     cuts = list(messages_of(proxy, lambda: act(appender)).cuts())
     assert len(cuts) > 20
-    for cut in cuts:
+    for cut in cuts[::every]:
         fault = cut.set_up(proxy)
         before = len(appender.told)
         act(appender)
@@ -332,6 +339,7 @@ def test_where_no_answer_comes_at_all_it_is_said_that_nothing_is_known(
     are_once(ledger.check(), appender.told)
 
 
+@pytest.mark.slow
 def test_as_soon_as_the_server_is_back_it_goes_on(ledger: PgLedger, proxy: Proxy) -> None:
     """However long it was away: nobody waits out a pause that grew with each attempt."""
     session = ledger.open(proxy.url, patience=0.4)

@@ -76,6 +76,7 @@ def test_a_full_disk_is_told_nothing_of_it_is_stored_and_it_goes_on_when_there_i
         assert len(entries) == size + 3
 
 
+@pytest.mark.slow
 def test_where_the_servers_own_log_has_no_room_it_is_down_and_nothing_is_lost() -> None:
     """It panics, and cannot start; as soon as it is started where there is room, all is there."""
     with (

@@ -57,12 +57,13 @@ def after(index: int) -> Callable[[Proxy], Fault]:
     return lambda proxy: proxy.cut_before_reply("D", containing=answer, then="silence")
 
 
+SLOW = pytest.mark.slow
 STEPS = [
-    pytest.param(before(b"RangeClaimed@1"), 0, id="before the claim"),
+    pytest.param(before(b"RangeClaimed@1"), 0, id="before the claim", marks=SLOW),
     pytest.param(after(0), 1, id="after the claim"),
-    pytest.param(before(b"AttemptStarted@1"), 1, id="before the start"),
+    pytest.param(before(b"AttemptStarted@1"), 1, id="before the start", marks=SLOW),
     pytest.param(after(1), 2, id="after the start"),
-    pytest.param(before(b"RangeCompleted@1"), 2, id="before the finish"),
+    pytest.param(before(b"RangeCompleted@1"), 2, id="before the finish", marks=SLOW),
     pytest.param(after(2), 3, id="after the finish"),
 ]
 
@@ -104,12 +105,12 @@ def test_what_a_killed_worker_held_is_taken_over_after_its_lease(
 
 
 FEW_AND_ALL = pytest.mark.parametrize(
-    "few", [pytest.param(True, id="few"), pytest.param(False, id="all", marks=pytest.mark.slow)]
+    "few", [pytest.param(True, id="few"), pytest.param(False, id="all", marks=SLOW)]
 )
 
 
 @FEW_AND_ALL
-@pytest.mark.parametrize("task", ["follow", "rebuild"])
+@pytest.mark.parametrize("task", [pytest.param("follow", marks=SLOW), "rebuild"])
 def test_a_projector_killed_at_any_step_leaves_what_another_makes_right(
     ledger: PgLedger, proxy: Proxy, task: str, few: bool
 ) -> None:
@@ -202,6 +203,7 @@ def test_ten_processes_open_an_empty_database_at_once(pg_server: str) -> None:
         open_together(ledger, ledger.url)
 
 
+@pytest.mark.slow
 def test_ten_processes_open_an_empty_database_at_once_through_a_pooler(pg_server: str) -> None:
     with (
         running_bouncer(pg_server, pool_size=3) as bouncer,
@@ -227,9 +229,8 @@ def test_who_is_killed_in_mid_migration_leaves_nothing_behind(pg_server: str) ->
     with Proxy(pg_server) as proxy, ledger_on(pg_server, made=False) as ledger:
         with running("open_first", ledger.at(proxy.url)) as killed:
             wait_for(killed, "ready")
-            fault = proxy.cut_after_forwarding(
-                "Q", containing=b"CREATE TABLE", nth=2, then="silence"
-            )
+            making = b'CREATE TABLE "%b".stored_events' % ledger.address.schema.encode()
+            fault = proxy.cut_after_forwarding("Q", containing=making, then="silence")
             tell(killed)
             fault.wait()
             with running("open_first", ledger.url) as other:

@@ -8,7 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 import psycopg
@@ -24,6 +24,7 @@ from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import LedgerBusy, StoreUnavailable
 from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Cursor
+from compaction_ledger.usecases.range_session import Outcome
 
 __all__ = ["durable_server"]
 
@@ -68,6 +69,7 @@ def test_a_killed_server_process_takes_the_others_with_it_and_nothing_is_lost(
     load.check()
 
 
+@pytest.mark.slow
 def test_a_restart_in_the_middle_is_not_noticed(ledger: PgLedger, durable_server: Server) -> None:
     with Load(ledger, [ledger.open(), ledger.open()]) as load:
         for mode in ("fast", "immediate"):
@@ -118,7 +120,10 @@ SLEEP = (
 )
 
 
-@pytest.mark.parametrize("moment", ["waits for the head", "is about to commit"])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param("waits for the head", marks=pytest.mark.slow), "is about to commit"],
+)
 def test_a_server_process_is_killed_while_it(
     ledger: PgLedger, durable_server: Server, moment: str
 ) -> None:
@@ -126,18 +131,19 @@ def test_a_server_process_is_killed_while_it(
     session = ledger.open()
     worker = Worker(session.parts, made_up_job())
     worker.claim()
+    started: list[Future[Outcome]] = []
     with ThreadPoolExecutor(1) as pool:
         if moment == "waits for the head":
             with suppress(psycopg.Error), ledger.holding_the_head():
-                starting = pool.submit(worker.start)
+                started.append(pool.submit(worker.start))
                 wait_until(lambda: len(ledger.waiting_for_the_head()) == 1)
                 os.kill(ledger.waiting_for_the_head()[0], signal.SIGKILL)
         else:
             ledger.execute(SLEEP)
-            starting = pool.submit(worker.start)
+            started.append(pool.submit(worker.start))
             wait_until(lambda: len(ledger.busy_with("PgSleep")) == 1)
             os.kill(ledger.busy_with("PgSleep")[0], signal.SIGKILL)
-        assert starting.result().indices == [1]
+        assert started[0].result().indices == [1]
     assert len(ledger.check()) == 2
 
 
@@ -306,6 +312,7 @@ def test_a_server_that_stops_takes_nobody_new_and_those_it_has_go_on(
     assert len(ledger.check()) == 3
 
 
+@pytest.mark.slow
 def test_a_server_that_recovers_is_waited_for(ledger: PgLedger, durable_server: Server) -> None:
     """57P03: "starting up", here for as long as it looks for an archive that is not there."""
     patient, hasty = ledger.open(), ledger.open(patience=0.2)

@@ -48,7 +48,7 @@ def _no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ALL = pytest.param(1, id="all", marks=[pytest.mark.slow, pytest.mark.timeout(900)])
 SOME_AND_ALL = pytest.mark.parametrize("every", [pytest.param(13, id="some"), ALL])
-FEW_AND_ALL = pytest.mark.parametrize("every", [pytest.param(41, id="few"), ALL])
+FEW_AND_ALL = pytest.mark.parametrize("every", [pytest.param(83, id="few"), ALL])
 
 # --- transcripts --------------------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ def test_a_commit_that_takes_its_time_is_waited_for(table: PgLedger, proxy: Prox
     """The client is cut off while the server is about to commit."""
     table.execute(
         "CREATE FUNCTION {schema}.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        "  PERFORM pg_sleep(2.5); RETURN NULL; END $$;"
+        "  PERFORM pg_sleep(1.3); RETURN NULL; END $$;"
         "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {schema}.notes"
         "  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.dawdle()"
     )
