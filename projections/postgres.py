@@ -369,7 +369,7 @@ def _unnested(kinds: Sequence[str]) -> str:
 
 def _condition(given: Mapping[str, str]) -> tuple[str, list[str]]:
     """What says of a row ``r`` that its columns have these values, and the parameters to it."""
-    if given.keys() == _CONVERSATION:
+    if set(given) == _CONVERSATION:
         same = f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)"
         return same, [escaped(given["scope"]), escaped(given["conversation"])]
     same = " AND ".join(f"r.{name} = %s" for name in given) or "true"

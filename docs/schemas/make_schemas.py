@@ -24,10 +24,10 @@ INTRODUCTION = """\
 Made by `docs/schemas/make_schemas.py` from the models in `compaction_ledger.cli.documents`; do not
 edit.
 
-With `--json`, a command prints exactly one JSON document on stdout, in UTF-8; `work` prints many, each on
-a line of its own. What goes wrong is told by the [error](#error) document in its place, and by the exit code ([cli.md](cli.md)). Each document has
-a JSON Schema in [`docs/schemas`](../schemas). All members are always there; `null` says that there is
-nothing to tell.
+With `--json`, a command prints exactly one JSON document on stdout, in UTF-8; `work` prints many,
+each on a line of its own. What goes wrong is told by the [error](#error) document in its place, and by
+the exit code ([cli.md](cli.md)). Each document has a JSON Schema in [`docs/schemas`](../schemas). All
+members are always there; `null` says that there is nothing to tell.
 
 Times are ISO 8601 in UTC with microseconds, such as `2026-03-01T12:00:00.000000Z`. Hashes and
 identities are SHA-256 in lower-case hexadecimal. Pair numbers begin at 0 and ranges include both ends.

@@ -124,7 +124,7 @@ def make_pool(address: Address, size: int, patience: float) -> Pool:
     """A pool that opens its connections when they are asked for."""
     pool: Pool = ConnectionPool(
         address.conninfo,
-        connection_class=type("PooledConnection", (LedgerConnection,), {}),
+        connection_class=type("PooledConnection", (LedgerConnection,), {"refused": None}),
         kwargs=_arguments(address),
         min_size=1,
         max_size=size,

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
         ScriptedSummarizer as ScriptedSummarizer,
     )
     from compaction_ledger.ledger import Ledger as Ledger
-    from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.serving import Pace as Pace
+    from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
     from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped

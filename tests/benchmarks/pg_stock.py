@@ -86,7 +86,9 @@ class StockProjection(Projection[StockView]):
     """Summaries, ranges and attempts of the three events of a lifecycle."""
 
     @singledispatchmethod
-    def process_event(self, domain_event: Any, tracking: Tracking) -> None:
+    def process_event(  # pyright: ignore[reportIncompatibleVariableOverride] - as its docs have it
+        self, domain_event: Any, tracking: Tracking
+    ) -> None:
         """Any other event."""
         raise TypeError(type(domain_event))
 

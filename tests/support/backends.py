@@ -16,7 +16,7 @@ from typing import Protocol
 import psycopg
 from pg_servers import everyday_server, fresh_schema, worker_database
 
-from compaction_ledger import composition
+from compaction_ledger import composition, postgres_parts
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
@@ -38,11 +38,24 @@ SECOND = 1_000_000
 START = 1_750_000_000 * SECOND
 
 
-@dataclass
 class Clock:
     """A clock that stands still until it is set: the store's clock of a test."""
 
-    now: int = START
+    def __init__(self, now: int = START) -> None:
+        self._now = now
+
+    @property
+    def now(self) -> int:
+        """The time, in microseconds since the epoch."""
+        return self._now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._now = now
+        self.set(now)
+
+    def set(self, now: int) -> None:
+        """Tell whoever has to know."""
 
     def __call__(self) -> int:
         return self.now
@@ -146,8 +159,8 @@ class DatabaseClock(Clock):
     """The clock of a database, in the place of its own: every session on it goes by this one."""
 
     def __init__(self, address: Address) -> None:
+        super().__init__()
         self._address = address
-        self._now = START
         self._execute("CREATE TABLE {schema}.test_clock (now bigint NOT NULL)")
         self._execute(f"INSERT INTO {{schema}}.test_clock VALUES ({START})")
         self._execute(
@@ -155,14 +168,8 @@ class DatabaseClock(Clock):
             "AS 'SELECT now FROM {schema}.test_clock'"
         )
 
-    @property
-    def now(self) -> int:
-        """The time, in microseconds since the epoch."""
-        return self._now
-
-    @now.setter
-    def now(self, now: int) -> None:
-        self._now = now
+    def set(self, now: int) -> None:
+        """Tell the database."""
         self._execute(f"UPDATE {{schema}}.test_clock SET now = {now:d}")
 
     def _execute(self, statement: str) -> None:
@@ -194,8 +201,6 @@ class PostgresBackend:
         self.clock: Clock = DatabaseClock(parse_address(self.url))
 
     def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
-        from compaction_ledger import postgres_parts
-
         opened = postgres_parts.open_parts(self.url, registry, Settings(), clock_seconds=0)
         self._stack.callback(opened.close)
         return composition.parts_of(
