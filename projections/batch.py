@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
     ClaimReleased,
-    Fact,
     RangeClaimed,
     RangeCompleted,
+    RangeFact,
     RequestDelivered,
     SummaryImported,
 )
@@ -41,20 +41,15 @@ class BatchRows:
 
     def fetch(self, entries: Sequence[Recorded]) -> None:
         """Read what a batch will ask for, one question per table."""
-        facts = [entry.fact for entry in entries]
-        identities = {fact.identity for fact in facts if not isinstance(fact, RequestDelivered)}
-        self._look_up(SummaryRecord, identities, [(identity,) for identity in identities])
-        ranges = {
-            (job.scope, job.conversation, job.from_pair)
-            for job in (f.job for f in facts if isinstance(f, (RangeClaimed, SummaryImported)))
-        }
-        ranges |= {
+        touched = _touched(entries)
+        self._look_up(SummaryRecord, touched.identities, [(key,) for key in touched.identities])
+        ranges = touched.ranges | {
             (record.scope, record.conversation, record.from_pair)
             for record in self._seen[SummaryRecord].values()
             if record is not None
         }
         self._look_up(RangeRecord, ranges, ranges)
-        self._read(AttemptRecord, [(identity,) for identity in _earlier_attempts(facts)])
+        self._read(AttemptRecord, [(identity,) for identity in touched.ended])
 
     def summary(self, identity: str) -> SummaryRecord | None:
         seen = self._seen[SummaryRecord]
@@ -106,19 +101,32 @@ class BatchRows:
             stored[key] = True
 
 
-def _earlier_attempts(facts: Sequence[Fact]) -> set[str]:
-    """The identities of attempts that end in these facts and began before."""
+class _Touched(NamedTuple):
+    """What facts are about; ``ended`` are the identities of attempts that end in them and began before."""
+
+    identities: set[str]
+    ranges: set[tuple[str, str, int]]
+    ended: set[str]
+
+
+def _touched(entries: Sequence[Recorded]) -> _Touched:
+    found = _Touched(set(), set(), set())
     begun: set[str] = set()
-    ended: set[str] = set()
-    for fact in facts:
-        if isinstance(fact, AttemptStarted):
+    for entry in entries:
+        fact = entry.fact
+        if isinstance(fact, RequestDelivered):
+            continue
+        found.identities.add(fact.identity)
+        if isinstance(fact, (RangeClaimed, SummaryImported)):
+            found.ranges.add((fact.job.scope, fact.job.conversation, fact.job.from_pair))
+        elif isinstance(fact, AttemptStarted):
             begun.add(fact.identity)
-        elif _ends_an_attempt(fact) and fact.identity not in begun:
-            ended.add(fact.identity)
-    return ended
+        elif fact.identity not in begun and _ends_an_attempt(fact):
+            found.ended.add(fact.identity)
+    return found
 
 
-def _ends_an_attempt(fact: Fact) -> TypeGuard[AttemptFailed | RangeCompleted | ClaimReleased]:
+def _ends_an_attempt(fact: RangeFact) -> bool:
     return isinstance(fact, (AttemptFailed, RangeCompleted)) or (
         isinstance(fact, ClaimReleased) and fact.reason == "outdone"
     )

@@ -6,7 +6,7 @@ dropped by functions of the database (``migrations/0003_read_models.sql``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from compaction_ledger.projections.postgres_values import (
     TYPES,
     array,
     escaped,
+    escaped_column,
     escaped_rows,
     unescaped_rows,
 )
@@ -301,11 +302,12 @@ class PostgresSession:
     def rows_at(
         self, kind: type[Record], number: int, names: Sequence[str], keys: Collection[Values]
     ) -> Sequence[Values]:
-        found = TYPES[kind][: len(names)]
-        self._execute(
-            _look_up(kind, number, tuple(names)),
-            *map(array, zip(*_escaped_keys(keys), strict=True), found),
-        )
+        by_column = zip(TYPES[kind], zip(*keys, strict=True), strict=False)
+        arrays = [
+            array(escaped_column(column) if type_ == "text" else column, type_)
+            for type_, column in by_column
+        ]
+        self._execute(_look_up(kind, number, tuple(names)), *arrays)
         return unescaped_rows(kind, self._cursor.fetchall())
 
     def write(
@@ -413,11 +415,6 @@ def _upsert(kind: type[Record], number: int) -> str:
         f"INSERT INTO {_table(kind, number)} ({', '.join(names)})"
         f" SELECT * FROM {_unnested(TYPES[kind])} ON CONFLICT ({key}) DO UPDATE SET {changes}"
     )
-
-
-def _escaped_keys(keys: Collection[Values]) -> Iterator[Values]:
-    for key in keys:
-        yield [escaped(value) if type(value) is str else value for value in key]
 
 
 @cache

@@ -42,6 +42,11 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _ESCAPE in text else text
 
 
+def escaped_column(texts: Sequence[str]) -> Sequence[str]:
+    """A column of text as it is stored. Nearly always this very one."""
+    return texts if _is_plain("".join(texts)) else list(map(escaped, texts))
+
+
 def escaped_rows(kind: type[Record], rows: Sequence[Values]) -> Sequence[Values]:
     """Rows as they are stored. Nearly always these very rows."""
     return rows if _is_plain(_texts(kind, rows)) else [_each(escaped, row) for row in rows]
