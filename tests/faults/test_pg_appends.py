@@ -294,8 +294,15 @@ def black_hole_for_a_while(proxy: Proxy) -> None:
     Timer(1.0, proxy.heal).start()
 
 
+def frozen_for_a_while(proxy: Proxy) -> None:
+    """What was sent arrives late, when it has long been sent again."""
+    proxy.freeze()
+    Timer(1.0, proxy.thaw).start()
+
+
 SILENCES: dict[str, Silence] = {
     "black hole": black_hole_for_a_while,
+    "frozen": frozen_for_a_while,
     "half open": lambda proxy: proxy.half_open(),
     "silent before it is asked": lambda proxy: proxy.cut_before("B", then="silence"),
     "silent after it did": lambda proxy: proxy.cut_after_forwarding("S", then="silence"),
