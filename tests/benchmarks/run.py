@@ -16,8 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import measures
+import pg_measures
 from timing import median, ratio
 
 MARKS = {
@@ -29,6 +31,13 @@ MARKS = {
     "import_over_dependencies": ("<=", 1.3),
     "help_over_typer": ("<=", 2.0),
     "growth": ("<=", 1.15),
+    "pg_lifecycle_over_stock": (">=", 3.0),
+    "pg_lifecycle_over_bare": (">=", 0.75),
+    "pg_concurrent": (">=", 1.0),
+    "pg_concurrent_reader_missed": ("<=", 0.0),
+    "pg_rebuild_over_stock": (">=", 20.0),
+    "pg_assemble_over_floor": ("<=", 3.0),
+    "pg_growth": ("<=", 1.15),
 }
 
 
@@ -36,10 +45,15 @@ def main() -> int:
     """Measure everything, print the table, write the JSON file. Missed marks are shown, not hidden."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="counted rounds of each comparison")
+    parser.add_argument("--only", choices=("files", "postgres"), help="measure one store alone")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), given.rounds)
+    figures: dict[str, float] = {}
+    if given.only != "postgres":
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= measure(Path(folder), given.rounds)
+    if given.only != "files":
+        figures |= pg_measures.measure(given.rounds)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(figures)
@@ -47,7 +61,7 @@ def main() -> int:
 
 
 def measure(folder: Path, rounds: int) -> dict[str, float]:
-    """All figures, at 1,000 pairs and at ten times that."""
+    """All figures on SQLite, at 1,000 pairs and at ten times that."""
     few = max(5, rounds // 3)
     small, large = (
         measures.read_path(folder, 1_000, rounds),
