@@ -74,6 +74,7 @@ class Codec:
         self._shapes |= {topic: reader.shape for topic, reader in older.items()}
         self._upcasts = {topic: reader.upcast for topic, reader in older.items()}
         self._adapters: dict[str, TypeAdapter[Any]] = {}
+        self._read: dict[str, Callable[[bytes], Any]] = {}
 
     def topic_of(self, fact: Fact) -> str:
         """The stored name and schema version of a fact, as ``name@schema``."""
@@ -91,8 +92,9 @@ class Codec:
 
         Raises :class:`UnknownEvent` or :class:`MalformedEvent`.
         """
+        read = self._read.get(topic) or self._reader(topic, index)
         try:
-            fact = self._adapter(topic, index).validate_json(payload)
+            fact = read(payload)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
@@ -102,6 +104,11 @@ class Codec:
         upcast = self._upcasts.get(topic)
         present: Fact = fact if upcast is None else upcast(fact)
         return present
+
+    def _reader(self, topic: str, index: int | None) -> Callable[[bytes], Any]:
+        """What reads a form: the validator itself, as a rebuild reads everything there is."""
+        read = self._read[topic] = self._adapter(topic, index).validator.validate_json
+        return read
 
     def _adapter(self, topic: str, index: int | None = None) -> TypeAdapter[Any]:
         """What reads and writes a form; made at its first use, which not every command comes to."""
