@@ -33,25 +33,24 @@ class Follower:
         While another follower has the generation, what that one applies is waited for and not done again.
         Raises :class:`ReplacedGeneration`, and :class:`LedgerBusy` where patience has an end.
         """
-        position = at.position
+        position, is_free = at.position, True
         pauses = Pauses(self.patience)
         with Pages(log, size, self.batch) as pages:
             while position < size:
-                found = self.store.change(_applying(at.number, position, pages.at(position)))
-                if found is None:  # another has it
-                    if self.content and pauses.are_over:
-                        break
+                if is_free:
+                    reached = self.store.change(_applying(at.number, position, pages.at(position)))
+                    is_free = reached is not None
+                elif self.content and pauses.are_over:
+                    break
+                else:  # without reading what another is at
                     wait(self.store, pauses)
-                    found = self._position_of(at.number)
-                if found > position:
+                    reached, is_free = self.store.change(_looking(at.number))
+                if reached is not None and reached != position:
                     pauses.begin_anew()
+                    position = reached
                     if progress:
-                        progress(found, max(size, found))
-                position = found
+                        progress(position, max(size, position))
         return position
-
-    def _position_of(self, number: int) -> int:
-        return self.store.read(lambda session: session.find(number)).position
 
 
 def wait(store: Store, pauses: Pauses) -> None:
@@ -83,6 +82,16 @@ def _applying(
         _apply(session, at, entries)
         session.advance(number, position + len(entries))
         return position + len(entries)
+
+    return work
+
+
+def _looking(number: int) -> Callable[[Session], tuple[int, bool]]:
+    """What tells the position of a generation, and whether nobody has it now."""
+
+    def work(session: Session) -> tuple[int, bool]:
+        at = session.hold(number)
+        return (at or session.find(number)).position, at is not None
 
     return work
 

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
+from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log
 
@@ -62,4 +63,7 @@ class Pages:
         self._ahead = (start, self._reader.submit(self._read, start, self._size))
 
     def _read(self, start: int, limit: int) -> Page:
-        return self._log.read(start, limit, self._stop)
+        page = self._log.read(start, limit, self._stop)
+        if not page:  # the log said that it was longer
+            raise DamagedLog("an event is missing here", index=start)
+        return page

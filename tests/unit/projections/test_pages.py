@@ -88,6 +88,18 @@ def test_damage_that_is_read_ahead_is_raised_when_its_page_is_asked_for() -> Non
     assert threads() == []
 
 
+def test_a_log_that_is_shorter_than_it_said_is_damaged() -> None:
+    class Shorter(Numbers):
+        def read(self, start: int, limit: int, stop: int) -> Sequence[int]:
+            return super().read(start, limit, min(stop, 10))[: max(0, 10 - start)]
+
+    with pages_of(Shorter(), 100, 10) as pages:
+        assert len(pages.at(0)) == 1
+        with pytest.raises(DamagedLog) as damage:
+            pages.at(10)
+    assert damage.value.index == 10
+
+
 def test_whoever_leaves_early_leaves_no_thread_behind() -> None:
     with pages_of(Numbers(), 1_000, 10) as pages:
         pages.at(0)
