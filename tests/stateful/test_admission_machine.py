@@ -283,4 +283,4 @@ def test_slots_and_the_queue_against_the_plain_model() -> None:
 @pytest.mark.timeout(1_500)
 @pytest.mark.stateful
 def test_slots_and_the_queue_against_the_plain_model_at_length() -> None:
-    run(examples=400, steps=60)
+    run(examples=100, steps=60)
