@@ -183,6 +183,7 @@ def concurrent(bench: Bench, writers: int, each: int, rounds: int) -> Figures:
     """Events a second of so many processes that append at once, ours over stock; a reader misses nothing."""
     url, environment = bench.ledger_url(), bench.stock_environment()
     open_parts(url).close()
+    pg_stock.StockRanges(environment).close()
     ratios: list[float] = []
     rates: list[float] = []
     written = 0
