@@ -3,4 +3,4 @@
 SELECT pg_terminate_backend(a.pid)
 FROM {read_models}.generations AS g JOIN pg_stat_activity AS a ON a.backend_xid = g.xmax
 WHERE a.usename = current_user AND a.wait_event_type = 'Client'
-    AND a.xact_start < clock_timestamp() - make_interval(secs => %s)
+    AND a.state_change < clock_timestamp() - make_interval(secs => %s)
