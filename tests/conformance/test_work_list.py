@@ -286,7 +286,7 @@ class Host:
         self.revisions = revisions
 
     def conversation(self, scope: str, conversation: str) -> Conversation:
-        raise NotImplementedError
+        raise AssertionError("discovery reads names and revisions, and no conversation")
 
     def revision(self, scope: str, conversation: str) -> str | None:
         if conversation == "deleted":
