@@ -161,9 +161,12 @@ class _References:
     """Whether the references of the log (L3) still stand for the conversations that they were made for.
 
     They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
+    Others may write meanwhile: a reference is stored before the first event that names it, so one that was not
+    there at first is looked up again before it is missed.
     """
 
     def __init__(self, log: Sealed) -> None:
+        self._log = log
         self._conversations = log.subjects()
         self._checked: set[str] = set()
 
@@ -173,6 +176,9 @@ class _References:
         if not subject or subject in self._checked:
             return
         named = self._conversations.get(subject)
+        if named is None:
+            self._conversations = self._log.subjects()
+            named = self._conversations.get(subject)
         if named is None:
             self._checked.add(subject)
             yield Finding("subject", f"reference {subject} stands for no conversation", row.idx)

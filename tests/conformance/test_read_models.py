@@ -709,6 +709,23 @@ def test_verification_beside_writers_finds_nothing(backend: Backend) -> None:
     assert auditor.verify().lag == 0
 
 
+def test_a_conversation_that_begins_during_a_verification_is_no_finding(backend: Backend) -> None:
+    """Its reference (L3) is not among those that were read before the first event was looked at."""
+    writer, auditor = backend.open(), Ledger(backend.open(), Settings())
+    for number in range(40):
+        Worker(writer, made_up_job(number * 10), f"w{number}").complete()
+    begun: list[int] = []
+
+    def begin_another(done: int, total: int) -> None:
+        if not begun:
+            begun.append(done)
+            Worker(writer, replace(made_up_job(0), conversation="begun-meanwhile")).complete()
+
+    found = auditor.verify(begin_another)
+    assert found.findings == ()
+    assert (begun, found.events) == ([100], 123)
+
+
 # --- rebuilding (P3) ----------------------------------------------------------------------------
 
 
