@@ -14,6 +14,10 @@
      │    ├── InvalidCommand                   A7
      │    ├── InvalidSetting
      │    ├── MalformedRecord                  an imported file, with line or path
+     │    ├── MalformedMessage                 T1, a message that is not of its wire shape
+     │    ├── BrokenTranscript                 T2, with every problem that was found
+     │    ├── HistoryChanged                   T2, a run whose earlier messages are others now
+     │    ├── WindowTooSmall                   T6, with both numbers
      │    └── BudgetTooSmall                   H3
      ├── Refused                               a command the aggregate refuses
      │    ├── AlreadyClaimed                   A1
@@ -23,7 +27,9 @@
      │    ├── NotTheHolder                     A4
      │    ├── LeaseExpired                     A4, A5
      │    ├── AttemptOutOfTurn                 A3, A4
-     │    └── DifferentResult                  A2
+     │    ├── DifferentResult                  A2
+     │    ├── ChunkOverlaps                    T8, T11
+     │    └── PinRefused                       T9, and why
      ├── StoreError                            the store cannot do it
      │    ├── NotALedger
      │    ├── NewerFormat
@@ -37,12 +43,14 @@
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
           ├── MalformedEvent
+          ├── DamagedOriginal                  T14, T15, a kept message or tool result
           └── DamagedReadModel                 H9, rows that can be built again
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 
 class LedgerError(Exception):
@@ -128,6 +136,47 @@ class MalformedRecord(InvalidInput):
     """A record of an imported file cannot be read; ``place`` names file and line or path."""
 
     code = "malformed_record"
+
+
+class MalformedMessage(InvalidInput):
+    """A message is not of the wire shape it was given as (T1); ``place`` names message and member."""
+
+    code = "malformed_message"
+
+
+class BrokenTranscript(InvalidInput):
+    """Calls and results of a transcript do not fit together (T2). ``problems`` are (code, place, message)."""
+
+    code = "broken_transcript"
+
+    def __init__(self, problems: Sequence[tuple[str, str, str]]) -> None:
+        _, place, message = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(message + more, place=place)
+        self.problems = tuple(problems)
+
+
+class HistoryChanged(InvalidInput):
+    """A message that is recorded of this run is another one now (T2): a changed history is another run."""
+
+    code = "history_changed"
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(why, place=f"message {position}")
+        self.position = position
+
+
+class WindowTooSmall(InvalidInput):
+    """What must be sent whole, the last exchange, is alone larger than the window (T6). Both in tokens."""
+
+    code = "window_too_small"
+
+    def __init__(self, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"the last exchange needs {needed} tokens with what stands before it, {allowed} are allowed"
+        )
+        self.needed = needed
+        self.allowed = allowed
 
 
 class BudgetTooSmall(InvalidInput):
@@ -226,6 +275,39 @@ class DifferentResult(Refused):
     code = "different_result"
 
 
+class ChunkOverlaps(Refused):
+    """Some of these messages are in another chunk, claimed or completed, that this one does not replace."""
+
+    code = "chunk_overlaps"
+
+    def __init__(self, first: int, last: int, why: str) -> None:
+        super().__init__(f"messages {first} to {last} cannot be a chunk: {why}")
+        self.first = first
+        self.last = last
+
+
+PinRefusal = Literal[
+    "unknown_message",
+    "not_users_words",
+    "not_found",
+    "part_of_a_token",
+    "out_of_context",
+    "not_text",
+    "unknown_pin",
+    "pin_id_used",
+]
+
+
+class PinRefused(Refused):
+    """A proposed pin is not provably the user's own words (T9). ``reason`` is stable."""
+
+    code = "pin_refused"
+
+    def __init__(self, reason: PinRefusal, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class StoreError(LedgerError):
     """The store could not do it. Nothing was half done."""
 
@@ -309,6 +391,12 @@ class MalformedEvent(DamagedLog):
     """A stored payload does not have the shape its name and schema promise."""
 
     code = "malformed_event"
+
+
+class DamagedOriginal(DamagedLog):
+    """A kept message or tool result is missing, or is not what was kept (T14, T15)."""
+
+    code = "damaged_original"
 
 
 class DamagedReadModel(DamagedLog):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import ConfigDict
 
 
-class _Stored:
+class Stored:
     """Stored payloads are read strictly: no unknown key, no conversion (A10)."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ ReleaseReason = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class RangeClaimed(_Stored):
+class RangeClaimed(Stored):
     """A worker holds the right to summarize one source once, until ``expires_at``."""
 
     claim_id: str
@@ -43,7 +43,7 @@ class RangeClaimed(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptStarted(_Stored):
+class AttemptStarted(Stored):
     """The summarizing model is about to be called. ``number`` is 1 or 2 (A3); the lease is renewed."""
 
     claim_id: str
@@ -54,7 +54,7 @@ class AttemptStarted(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRenewed(_Stored):
+class ClaimRenewed(Stored):
     """The holder is still at its attempt: its lease ends at ``expires_at``, later than before (A5)."""
 
     claim_id: str
@@ -63,7 +63,7 @@ class ClaimRenewed(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptFailed(_Stored):
+class AttemptFailed(Stored):
     """The attempt brought no acceptable summary (C4). ``also`` are the further codes that applied."""
 
     claim_id: str
@@ -79,7 +79,7 @@ class AttemptFailed(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class RangeCompleted(_Stored):
+class RangeCompleted(Stored):
     """The one completion of an identity (A2)."""
 
     claim_id: str
@@ -92,7 +92,7 @@ class RangeCompleted(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimReleased(_Stored):
+class ClaimReleased(Stored):
     """The claim is over without a completion of its own.
 
     Given back by its holder; ``expired``, as found by whoever came next (A5); ``exhausted`` with the last
@@ -105,7 +105,7 @@ class ClaimReleased(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryImported(_Stored):
+class SummaryImported(Stored):
     """A summary brought from another store; ``origin`` says from where. The completion of its identity.
 
     ``made_at`` is when it was made there, in microseconds since the epoch, where that is known.
@@ -131,7 +131,7 @@ RangeFact = (
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveredSummary(_Stored):
+class DeliveredSummary(Stored):
     """A summary that stood in a request: its pair range, identity and place in the log."""
 
     from_pair: int
@@ -141,7 +141,7 @@ class DeliveredSummary(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveredPairs(_Stored):
+class DeliveredPairs(Stored):
     """Consecutive pairs that were treated alike in a request; ``reason`` where they were left out."""
 
     from_pair: int
@@ -151,7 +151,7 @@ class DeliveredPairs(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveredRejection(_Stored):
+class DeliveredRejection(Stored):
     """A stored summary that did not stand in a request, and why."""
 
     identity: str
@@ -159,7 +159,7 @@ class DeliveredRejection(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveredReplacement(_Stored):
+class DeliveredReplacement(Stored):
     """How many characters of a message the wire could not carry (E6)."""
 
     message_id: str
@@ -167,7 +167,7 @@ class DeliveredReplacement(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestDelivered(_Stored):
+class RequestDelivered(Stored):
     """What one request to the model was really given (section 0, Delivery). One stream per delivery."""
 
     delivery_id: str

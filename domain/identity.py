@@ -137,10 +137,14 @@ def check_job(job: Job) -> None:
         )
     if not is_hash(job.source_hash):
         raise InvalidJob("the source hash is not 64 lower-case hexadecimal digits")
-    model = ModelIdentity.of(job.model.provider, job.model.name, dict(job.model.settings))
-    if model != job.model:
-        raise InvalidJob("the model's settings are not unique and in canonical order")
+    check_model(job.model)
     PromptVersion.parse(str(job.prompt))
+
+
+def check_model(model: ModelIdentity) -> None:
+    """Raises :class:`InvalidJob`, or :class:`InvalidInput` on text that cannot be stored."""
+    if ModelIdentity.of(model.provider, model.name, dict(model.settings)) != model:
+        raise InvalidJob("the model's settings are not unique and in canonical order")
 
 
 def _check_setting(key: str, value: object) -> None:

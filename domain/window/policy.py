@@ -1,0 +1,73 @@
+"""When a window is compacted and how much is kept (T3): one frozen value, checked, recorded with each
+claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compaction_ledger.domain.errors import InvalidPolicy
+
+Outgrown = str
+REGROUP, LEAVE_TO_SEARCH = "regroup", "search"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetNumbers:
+    """The numbers as recorded with a claim. Not checked: old history loads for ever (A10)."""
+
+    limit: int
+    trigger: int
+    keep: int
+    summaries: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBudget:
+    """All in tokens, as the window's counter counts them. Raises :class:`InvalidPolicy` on construction.
+
+    ``limit``: no request goes beyond it (T5, T6), what stands apart from the messages (system prompt,
+    tools) included in so far as it is told. ``trigger``: from here on a chunk is planned (default: 70 % of
+    the limit). ``keep``: about so much of the newest turns stays as it is (default 40 %). ``summaries``:
+    when all blocks together are above this, the oldest are regrouped (T8) or, with
+    ``when_outgrown="search"``, left to search (default 20 %). ``externalize_over``: a tool result of more
+    bytes is kept apart and stands in requests as a stub (T14); ``None``: never.
+    """
+
+    limit: int
+    trigger: int = 0
+    keep: int = 0
+    summaries: int = 0
+    when_outgrown: Outgrown = REGROUP
+    externalize_over: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, share in (("trigger", 70), ("keep", 40), ("summaries", 20)):
+            if getattr(self, name) == 0:
+                object.__setattr__(self, name, self.limit * share // 100)
+        numbers = (self.limit, self.trigger, self.keep, self.summaries)
+        if any(type(number) is not int or number < 1 for number in numbers):
+            raise InvalidPolicy(
+                f"limit, trigger, keep and summaries must be whole and above zero, not {numbers}"
+            )
+        if not self.keep < self.trigger < self.limit:
+            raise InvalidPolicy(
+                f"keep {self.keep} must be below trigger {self.trigger}, and that below limit {self.limit}"
+            )
+        if self.summaries + self.keep >= self.limit:
+            raise InvalidPolicy(
+                f"summaries {self.summaries} and keep {self.keep} must be below limit {self.limit} together"
+            )
+        if self.when_outgrown not in (REGROUP, LEAVE_TO_SEARCH):
+            raise InvalidPolicy(
+                f"when_outgrown is 'regroup' or 'search', not {self.when_outgrown!r}"
+            )
+        if self.externalize_over is not None and (
+            type(self.externalize_over) is not int or self.externalize_over < 1_000
+        ):
+            raise InvalidPolicy("externalize_over is at least 1000 bytes, or None")
+
+    @property
+    def numbers(self) -> BudgetNumbers:
+        """The numbers, to be recorded with a claim."""
+        return BudgetNumbers(self.limit, self.trigger, self.keep, self.summaries)
