@@ -1,4 +1,8 @@
-"""The contract of a finish (C1 to C4): an attempt succeeds only with plain text that ended normally."""
+"""The contract of a finish (C1 to C4): an attempt succeeds only with plain text that ended normally.
+
+What else is asked of a summary of a window's chunk has its codes behind those of C4 (T7, T12, T13); whoever
+knows the source judges it.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,9 @@ FailureCode = Literal[
     "malformed_text",
     "empty",
     "too_long",
+    "invalid_structure",
+    "not_smaller",
+    "ungrounded",
     "lease_expired",
 ]
 

@@ -92,7 +92,7 @@ def facts() -> Iterator[tuple[str, Fact]]:
             attempt_id="attempt-1",
             identity=identity,
             failure="tool_call",
-            also=FAILURE_CODES,  # every code there is
+            also=(*FAILURE_CODES[: FAILURE_CODES.index("too_long") + 1], "lease_expired"),
             finish=FinishFacts(
                 get_args(FinishSignal), 2, refusal=True, provider_words=("tool_calls", "länge")
             ),
@@ -182,6 +182,21 @@ def facts() -> Iterator[tuple[str, Fact]]:
     )
     # New names behind the others: each envelope holds its number.
     yield "plain", ClaimRenewed("claim-1", identity, 1_750_000_400_000_000)
+    yield (
+        "every_code",
+        AttemptFailed(
+            claim_id="claim-1",
+            attempt_id="attempt-1",
+            identity=identity,
+            failure="ungrounded",
+            also=FAILURE_CODES,
+            finish=stop,
+            usage=Usage(100, 10),
+            output_digest="ef" * 32,
+            retry_at=None,
+            detail=None,
+        ),
+    )
 
 
 def write(path: Path, data: bytes) -> None:
