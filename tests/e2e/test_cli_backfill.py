@@ -107,7 +107,7 @@ def test_wrong_words_make_no_ledger(
 
 
 def test_a_stop_loses_nothing(folder: Path, path: Path) -> None:
-    made = write_archive(folder, 4_000, each=400)
+    made = write_archive(folder, 2_400, each=240)
     words = ["backfill", folder, "--scope-from", "file", "--json", "--ledger", path]
     with start(words) as process:
         _wait_for_summaries(path)

@@ -171,11 +171,16 @@ def test_wrong_words(chat: Path, words: list[str], code: str, said: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    ("what", "number", "code"),
+    [
+        pytest.param("chat", signal.SIGINT, 130, id="chat-SIGINT"),
+        pytest.param("--all", signal.SIGTERM, 143, id="--all-SIGTERM"),
+        pytest.param("chat", signal.SIGTERM, 143, id="chat-SIGTERM", marks=pytest.mark.slow),
+        pytest.param("--all", signal.SIGINT, 130, id="--all-SIGINT", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("what", ["chat", "--all"])
 def test_a_signal_stops_it_at_once_and_cleanly(
-    chat: Path, number: signal.Signals, code: int, what: str
+    chat: Path, what: str, number: signal.Signals, code: int
 ) -> None:
     with model_server(hangs=True) as server:
         words = ["compact", what, *with_model(server.url), "--ledger", chat, "--json"]

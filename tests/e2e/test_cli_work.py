@@ -31,6 +31,7 @@ from working import (
 
 from compaction_ledger import Ledger
 
+SLOW = pytest.mark.slow
 GOOD = "The fund stood at 100.50 EUR at first and at 109.50 EUR at the end."
 
 
@@ -108,7 +109,7 @@ def test_each_line_is_a_document(
     )
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_a_failure_is_a_finding(chat: Path, processes: int) -> None:
     with model_server(GOOD, finish="length") as server:
         words = ["work", "--until-idle", "--processes", processes, *with_model(server)]
@@ -168,7 +169,12 @@ def test_what_every_child_would_meet_ends_all_of_them(
 
 
 @pytest.mark.parametrize(
-    ("processes", "number"), [(1, signal.SIGTERM), (1, signal.SIGINT), (2, signal.SIGTERM)]
+    ("processes", "number"),
+    [
+        pytest.param(1, signal.SIGTERM, marks=SLOW),
+        (1, signal.SIGINT),
+        (2, signal.SIGTERM),
+    ],
 )
 def test_a_signal_lets_calls_end(chat: Path, processes: int, number: signal.Signals) -> None:
     with (
@@ -187,8 +193,15 @@ def test_a_signal_lets_calls_end(chat: Path, processes: int, number: signal.Sign
     call("verify", ledger=chat).fine()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("how", ["a second signal", "the time is over"])
+@pytest.mark.parametrize(
+    ("how", "processes"),
+    [
+        ("a second signal", 2),
+        ("the time is over", 1),
+        pytest.param("a second signal", 1, marks=SLOW),
+        pytest.param("the time is over", 2, marks=SLOW),
+    ],
+)
 def test_calls_that_do_not_end_are_interrupted(chat: Path, processes: int, how: str) -> None:
     drain = "3600" if how == "a second signal" else "0.5"
     words = ["--processes", processes, "--drain", drain]
@@ -299,7 +312,7 @@ def test_two_parents_share_the_work(place: str | Path, transcript: Path) -> None
 # --- health ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [pytest.param(1, marks=SLOW), 2])
 def test_health(chat: Path, processes: int, schemas: dict[str, Draft202012Validator]) -> None:
     port = free_port()
     with (

@@ -30,8 +30,8 @@ def safe_server() -> Iterator[Server]:
         yield server
 
 
-def test_two_thousand_pairs_and_two_kills(place: str, tmp_path: Path) -> None:
-    archive = write_archive(tmp_path / "archive", 2_000, each=40)
+def test_a_thousand_pairs_and_two_kills(place: str, tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "archive", 1_000, each=40)
     _kill_in_the_archive(place, archive, tmp_path / "archive", 3)
     _kill_among_summaries(place, tmp_path / "archive", archive.ranges // 4)
     _finish(place, archive, tmp_path / "archive")

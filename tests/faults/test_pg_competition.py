@@ -157,6 +157,7 @@ def rebuild_under_writes(ledger: PgLedger, folder: Path, each: int) -> None:
     assert tables == [(f"summaries_{serving(ledger)}",)]  # nothing is left of those before
 
 
+@pytest.mark.slow  # conformance/test_read_models.py has shorter ones
 def test_rebuilds_under_writes_are_a_fold_from_zero(ledger: PgLedger, tmp_path: Path) -> None:
     rebuild_under_writes(ledger, tmp_path, 20)
 

@@ -68,7 +68,16 @@ def run(code: str, folder: Path, *words: str, **variables: str) -> subprocess.Co
     )
 
 
-@pytest.mark.parametrize("absent", ["", "boto3", "openai", "opentelemetry", "pydantic_ai"])
+@pytest.mark.parametrize(
+    "absent",
+    [
+        "",
+        "opentelemetry",
+        "pydantic_ai",
+        pytest.param("boto3", marks=pytest.mark.slow),
+        pytest.param("openai", marks=pytest.mark.slow),
+    ],
+)
 def test_the_layers_are_never_imported_under_a_bare_name(repo_root: Path, absent: str) -> None:
     # At the top of the repository `import domain` would work, so that is where a slip would show.
     done = run(IMPORT_EVERYTHING, repo_root, *filter(None, [absent]))
