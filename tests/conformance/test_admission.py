@@ -556,7 +556,7 @@ def test_given_pollers_of_different_eagerness_when_they_compete_then_each_gets_i
 ) -> None:
     """Nobody starves (D2): 20 who ask every second to every eighth, for two slots."""
     random = Random(7)
-    pollers, ticks = 20, 400
+    pollers, ticks = 20, 300
     processes = [shared.process(2, f"p{n}") for n in range(pollers)]
     leaves: list[Leave | None] = [None] * pollers
     until, asked_since = [0] * pollers, [0] * pollers
@@ -591,30 +591,31 @@ def test_given_pollers_in_threads_when_they_compete_then_each_gets_its_share(
     original_clock(shared.database)
     forbid_more_slots_than(shared.database, 2)
     pollers = 20
-    grants, longest = [0] * pollers, [0.0] * pollers
-    end = time.monotonic() + 4
+    grants, longest = [0] * pollers, [0] * pollers
+    enough, end = 10 * pollers, time.monotonic() + 60
 
     def poll(n: int) -> None:
         process, pause = shared.process(2), 0.001 * (1 + n * 4)
-        since = time.monotonic()
-        while time.monotonic() < end:
+        since = sum(grants)
+        while sum(grants) < enough and time.monotonic() < end:
             leave = process.admit()
             if leave is None:
                 time.sleep(pause)
                 continue
             grants[n] += 1
-            longest[n] = max(longest[n], time.monotonic() - since)
+            longest[n] = max(longest[n], sum(grants) - since)
             time.sleep(0.002)
             leave()
-            since = time.monotonic()
+            since = sum(grants)
 
     with ThreadPoolExecutor(pollers) as threads:
         list(threads.map(poll, range(pollers)))
 
     fair = sum(grants) / pollers
-    assert fair >= 3
+    assert fair >= 10
     assert min(grants) >= fair / 2, grants
-    assert max(longest) < 3, longest
+    # In turns, not in seconds: a busy machine holds up all of them.
+    assert max(longest) < 6 * pollers, longest
 
 
 # --- limits that differ --------------------------------------------------------------------------------

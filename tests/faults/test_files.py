@@ -437,7 +437,7 @@ def test_a_ledger_closed_under_its_threads_hands(tmp_path: Path) -> None:
             for future in working:
                 with pytest.raises(StoreUnavailable, match="closed"):
                     future.result()
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 25
         with Ledger.open(tmp_path / f"{round_number}.db", read_only=True) as again:
             stored = {
                 f"{name}/{message.id}"

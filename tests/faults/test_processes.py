@@ -221,7 +221,7 @@ def test_a_process_killed_within_a_transaction_leaves_nothing(store: SQLiteBacke
         wait_for(killed, "open")
     begun = time.monotonic()
     assert Worker(parts, JOB, "after").claim().indices == [3]
-    assert time.monotonic() - begun < 5  # the dead process's lock is gone
+    assert time.monotonic() - begun < 25  # the dead process's lock is gone
     assert parts.context.log.size() == 4
     everything_holds(parts)
 

@@ -127,10 +127,10 @@ def test_given_ten_megabytes_in_one_sentence_when_summarized_then_the_rest_is_us
 
 def test_given_eight_times_the_text_when_summarized_then_the_time_grows_about_as_much() -> None:
     def seconds(factor: int) -> float:
-        replies = [" ".join(ENGLISH.format(n=n + k) for k in range(30 * factor)) for n in range(10)]
-        started = time.perf_counter()
+        replies = [" ".join(ENGLISH.format(n=n + k) for k in range(12 * factor)) for n in range(10)]
+        started = time.thread_time()  # of this thread alone: the machine may be busy
         ExtractiveSummarizer().summarize(request_of(replies))
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     seconds(1)
 
