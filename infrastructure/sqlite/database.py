@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import uuid
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from threading import Condition, Lock, Semaphore, local
 from time import monotonic, sleep
@@ -26,15 +23,14 @@ from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteD
 from compaction_ledger.domain.errors import (
     LedgerBusy,
     LedgerError,
-    NewerFormat,
+    LedgerReadOnly,
     NotALedger,
     StoreUnavailable,
 )
 from compaction_ledger.infrastructure import forking
+from compaction_ledger.infrastructure.sqlite import formats
 from compaction_ledger.infrastructure.sqlite.errors import translated
 
-APPLICATION_ID = 0x434C4447  # "CLDG"
-FORMAT = 1
 BUSY_TIMEOUT_SECONDS = 30
 
 
@@ -227,6 +223,8 @@ class Database(SQLiteDatastore):
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.read_only = read_only
+        self.is_current = False
+        """Whether the file is known to be of the newest format; one that cannot be written may be older."""
         self.pool = ConnectionPool(path, read_only=read_only)
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
@@ -247,6 +245,8 @@ class Database(SQLiteDatastore):
 def open_database(path: Path, *, create: bool = True, read_only: bool = False) -> Database:
     """Open a ledger file, making it when it is not there and ``create`` is set.
 
+    A file of an older format is brought up to date, unless it is only read or cannot be written: then what
+    came with later formats is not there, and reads as empty (:func:`formats.file_format`).
     Raises :class:`NotALedger`, :class:`NewerFormat`, :class:`LedgerReadOnly`, :class:`StoreUnavailable` …
     """
     if not _is_there(path):
@@ -256,10 +256,14 @@ def open_database(path: Path, *, create: bool = True, read_only: bool = False) -
             raise NotALedger(f"there is no folder {path.parent} to make a ledger in")
     database = Database(path, read_only=read_only)
     try:
-        if not _is_ready(database):
+        found = _format_of(database)
+        if not found:
             if not create or read_only:
                 raise NotALedger(f"{path} is an empty database and no ledger")
-            _initialize(database)
+            _set_wal(database)
+        database.is_current = found == formats.FORMAT or (
+            not read_only and _bring_up_to_date(database)
+        )
     except LedgerError:
         database.close()
         raise
@@ -279,45 +283,22 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _is_ready(database: Database) -> bool:
-    """Whether the file is a ledger we know; False for an empty database. Raises for anything else."""
+def _format_of(database: Database) -> int:
+    """The format of the file, 0 for an empty database. Raises for what is no ledger that we know."""
     with database.transaction(commit=False) as cursor:
-        return _judge(cursor, database.path)
+        return formats.judge(cursor, database.path)
 
 
-def _judge(cursor: sqlite3.Cursor, path: Path) -> bool:
-    cursor.execute("PRAGMA application_id")
-    application_id = cursor.fetchone()[0]
-    cursor.execute("PRAGMA user_version")
-    version = cursor.fetchone()[0]
-    if application_id == APPLICATION_ID:
-        if version > FORMAT:
-            raise NewerFormat(f"{path} has format {version}, this software knows up to {FORMAT}")
-        return True
-    cursor.execute("SELECT count(*) FROM sqlite_master")
-    if application_id or version or cursor.fetchone()[0]:
-        raise NotALedger(f"{path} is a database of something else")
-    return False
-
-
-def _initialize(database: Database) -> None:
-    """Make the tables. Safe when several processes do it at once: the lock decides, the rest find it done."""
-    _set_wal(database)
-    schema = (
-        files("compaction_ledger.infrastructure.sqlite")
-        .joinpath("schema.sql")
-        .read_text(encoding="utf-8")
-    )
-    with database.transaction(commit=True) as cursor:
-        if _judge(cursor, database.path):
-            return
-        for statement in statements(schema):
-            cursor.execute(statement)
-        cursor.execute(
-            "INSERT INTO log_head VALUES (0, 0, ?)", (f"compaction-ledger/{uuid.uuid4().hex}",)
-        )
-        cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        cursor.execute(f"PRAGMA user_version = {FORMAT}")
+def _bring_up_to_date(database: Database) -> bool:
+    """Make the tables that are missing, all of them or none; False where the file cannot be written."""
+    try:
+        with database.transaction(commit=True) as cursor:
+            formats.bring_up_to_date(cursor, database.path)
+    except LedgerReadOnly:
+        if not _format_of(database):
+            raise
+        return False
+    return True
 
 
 def _set_wal(database: Database) -> None:
@@ -336,16 +317,6 @@ def _set_wal(database: Database) -> None:
                 sleep(0.01)
             else:
                 return
-
-
-def statements(script: str) -> Iterator[str]:
-    """The statements of an SQL script, one by one, so that they can run inside one transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 def _uri(path: Path, *, read_only: bool) -> str:

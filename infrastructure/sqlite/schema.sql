@@ -1,4 +1,5 @@
--- Format 1 of a ledger file. The log: its head, and events with their leaves (proof.md L1).
+-- Format 1 of a ledger file; what came later stands in upgrades/, and a new file is made by all of them in turn.
+-- The log: its head, and events with their leaves (proof.md L1).
 -- An event and its leaf are one row: one write, and no event without its leaf.
 CREATE TABLE log_head (
     id     INTEGER PRIMARY KEY CHECK (id = 0),

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem, give_turns, present_turn
-from compaction_ledger.infrastructure.sqlite.database import Database, statements
+from compaction_ledger.infrastructure.sqlite.database import Database
+from compaction_ledger.infrastructure.sqlite.formats import statements
 from compaction_ledger.infrastructure.work.discovery import (
     PAGE,
     SECOND,

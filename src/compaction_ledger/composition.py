@@ -35,7 +35,8 @@ from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
-from compaction_ledger.infrastructure.sqlite.database import FORMAT, open_database
+from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 from compaction_ledger.infrastructure.sqlite.status import store_status
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts

@@ -14,6 +14,7 @@ from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import LedgerReadOnly
 from compaction_ledger.domain.work import Backlog
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
+from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.status import LedgerStatus
@@ -79,7 +80,7 @@ def test_the_work_list(backend: Backend, parts: Parts) -> None:
 def test_a_file_tells_its_format_and_size(sqlite_store: SQLiteBackend) -> None:
     store = status(sqlite_store.open()).store
     assert (store.name, store.version) == (str(sqlite_store.path), sqlite3.sqlite_version)
-    assert (store.layout, store.slots) == (1, None)
+    assert (store.layout, store.slots) == (FORMAT, None)
     log = sqlite_store.path.with_name(sqlite_store.path.name + "-wal")
     assert store.size == sqlite_store.path.stat().st_size + log.stat().st_size
 

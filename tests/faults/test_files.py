@@ -30,7 +30,7 @@ from compaction_ledger.domain.errors import (
     NotALedger,
     StoreUnavailable,
 )
-from compaction_ledger.infrastructure.sqlite.database import APPLICATION_ID, FORMAT
+from compaction_ledger.infrastructure.sqlite.formats import APPLICATION_ID, FORMAT
 
 BIG = "x" * 200_000
 

@@ -46,7 +46,7 @@ from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion 
 from compaction_ledger.domain.windows import PolicyNumbers  # noqa: E402
 from compaction_ledger.infrastructure.event_store import codec  # noqa: E402
 from compaction_ledger.infrastructure.event_store.sealing import seal  # noqa: E402
-from compaction_ledger.infrastructure.sqlite.database import FORMAT  # noqa: E402
+from compaction_ledger.infrastructure.sqlite.formats import FORMAT  # noqa: E402
 from compaction_ledger.ledger import Ledger  # noqa: E402
 from compaction_ledger.settings import Settings  # noqa: E402
 
@@ -210,16 +210,22 @@ def write(path: Path, data: bytes) -> None:
 
 
 def make_events() -> None:
-    """Payload, envelope and leaf hash of every variant."""
+    """Payload, envelope and leaf hash of every variant that no earlier format has."""
     for version, (variant, fact) in enumerate(facts(), start=1):
         topic, payload = codec.topic_of(fact), codec.encode(fact)
         event = StoredEvent(UUID(int=version), version, topic, payload)
         previous = PREVIOUS if version % 2 else ""
         envelope, leaf = seal(event, ORIGIN, SUBJECT, previous, START + version)
-        name = FOLDER / "events" / f"{topic}.{variant}"
+        name = _folder_of(f"{topic}.{variant}") / "events" / f"{topic}.{variant}"
         write(name.with_name(f"{name.name}.payload.json"), payload)
         write(name.with_name(f"{name.name}.envelope.json"), envelope)
         write(name.with_name(f"{name.name}.leaf"), leaf.hex().encode() + b"\n")
+
+
+def _folder_of(event: str) -> Path:
+    """Where the event is kept: the format of the file says nothing of an event's own form."""
+    known = (found.parents[1] for found in HERE.glob(f"format-*/events/{event}.leaf"))
+    return min(known, default=FOLDER)
 
 
 def make_ledger() -> None:

@@ -21,7 +21,7 @@ from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.envelope import leaf_hash, parse
 from compaction_ledger.infrastructure.event_store.sealing import sealed_time
-from compaction_ledger.infrastructure.sqlite.database import FORMAT
+from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 
 HERE = Path(__file__).resolve().parent
 FORMATS = sorted(HERE.glob("format-*"))
