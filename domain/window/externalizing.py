@@ -1,0 +1,72 @@
+"""Large tool results taken out of the request and reread exactly (T14)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+HANDLE_PREFIX = "tr_"
+FIRST_LINES = 3
+FIRST_LINES_CHARACTERS = 400
+_HANDLE = re.compile(r"tr_([0-9a-f]{64})")
+
+REREADING_TOOLS = frozenset({"search_conversation_history", "read_message", "read_tool_result"})
+"""What these bring was asked for word for word: it is never taken out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A tool result that stands in requests as a stub: where it is, its SHA-256, its size in bytes."""
+
+    message: int
+    part: int
+    digest: str
+    size: int
+
+
+def content_bytes(text: str) -> bytes:
+    """A result's text as it is kept: UTF-8, a lone surrogate in its three-byte form (E6)."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def result_digest(content: bytes) -> str:
+    """The content hash under which a result is kept: plain SHA-256, so that anybody can check it."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def handle_of(digest: str) -> str:
+    """The handle by which the model rereads a result."""
+    return HANDLE_PREFIX + digest
+
+
+def digest_of(handle: str) -> str | None:
+    """The content hash in a handle; ``None`` where it is none."""
+    found = _HANDLE.fullmatch(handle)
+    return found[1] if found else None
+
+
+def stub_text(text: str, digest: str, size: int) -> str:
+    """What stands in the result's place: handle, hash, size, the first lines. A function of the content
+    alone.
+    """
+    return "\n".join(
+        (
+            f"[tool result kept apart; {size} bytes; sha256 {digest}]",
+            *(f"| {line}" for line in _first_lines(text)),
+            (
+                "[only its first lines stand here; all of it is read by read_tool_result with handle "
+                f'"{handle_of(digest)}"]'
+            ),
+        )
+    )
+
+
+def _first_lines(text: str) -> Iterable[str]:
+    left = FIRST_LINES_CHARACTERS
+    for line in text[: 4 * FIRST_LINES_CHARACTERS].splitlines()[:FIRST_LINES]:
+        yield line[:left]
+        left -= len(line)
+        if left <= 0:
+            return

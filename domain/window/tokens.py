@@ -1,0 +1,118 @@
+"""Counting tokens (T3): pluggable; the built-in counter needs no download and errs on the high side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from compaction_ledger.domain.errors import InvalidSetting
+
+_SMALL = 2_000
+# Of OpenAI (a data URL), of Anthropic (a source of type base64), of Bedrock (a source of bytes). Quotes in a
+# text are escaped in its JSON: no text of anybody looks like one.
+_MEDIA = re.compile(
+    rb'"(?:url|image_url|file_data)":"data:[^"]{0,200};base64,[^"]{1000,}"'
+    rb'|"type":"base64","media_type":"[^"]{0,200}","data":"[^"]{1000,}"'
+    rb'|"source":\{"bytes":"[^"]{1000,}"'
+)
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of messages as they will be sent."""
+
+    def count(self, messages: Sequence[bytes]) -> list[int]:
+        """The tokens of each of ``messages``, which are compact JSON in UTF-8."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Utf8Counter:
+    """One token for so many bytes of UTF-8, rounded up.
+
+    With the default of one byte it never counts too few, for any text and language: every token of a
+    byte-level tokenizer stands for at least one byte. English prose has about four bytes to a token, code
+    about three, Chinese about three (one character): who knows the texts, or has the provider's usage
+    figures told to the window, need not pay for that margin. Images and files that stand in a message as
+    base64 count ``media_tokens`` each: no provider takes them for text.
+    """
+
+    bytes_per_token: float = 1.0
+    media_tokens: int = 5_000
+
+    def __post_init__(self) -> None:
+        if not 0.25 <= self.bytes_per_token <= 16:
+            raise InvalidSetting(
+                f"must be between 0.25 and 16, not {self.bytes_per_token}", place="bytes_per_token"
+            )
+
+    def count(self, messages: Sequence[bytes]) -> list[int]:
+        """The bytes of each message, divided and rounded up."""
+        each = self.bytes_per_token
+        return [
+            len(message) if each == 1 and len(message) < _SMALL else self._count(message, each)
+            for message in messages
+        ]
+
+    def _count(self, message: bytes, each: float) -> int:
+        size, media = len(message), 0
+        if size >= _SMALL:
+            for found in _MEDIA.finditer(message):
+                media += self.media_tokens
+                size -= found.end() - found.start()
+        return media + int(-(-size // each))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerCounter:
+    """Counts with a tokenizer: ``encode`` returns the tokens of a text, as tiktoken's and others' do.
+
+    ``beside`` is added for each message, for what a provider wraps around it.
+    """
+
+    encode: Callable[[str], Sequence[object]]
+    beside: int = 4
+
+    def count(self, messages: Sequence[bytes]) -> list[int]:
+        """The tokens of each message's JSON, its members included: a little more than of its text alone."""
+        return [
+            len(self.encode(message.decode("utf-8", "replace"))) + self.beside
+            for message in messages
+        ]
+
+
+class Gauge:
+    """Counts tokens, corrected by the provider's own figures once those are known (T3).
+
+    What a provider reported for one request says how many tokens a counted token is worth. From then on
+    counts are multiplied by that, and by a margin, so that they stay on the high side for texts of another
+    kind.
+    """
+
+    MARGIN = 1.1
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._scale = 1.0
+
+    @property
+    def scale(self) -> float:
+        """Tokens for each counted one; 1.0 as long as no provider has told."""
+        return self._scale
+
+    def count(self, messages: Sequence[bytes]) -> list[int]:
+        """The tokens of each message, rounded up."""
+        counted = self._counter.count(messages)
+        if self._scale == 1.0:
+            return counted
+        scale = self._scale
+        return [int(-(-number * scale // 1)) for number in counted]
+
+    def observe(self, counted: int, reported: int) -> None:
+        """The provider reported ``reported`` tokens for a request of which :meth:`count` gave ``counted``.
+
+        A figure that cannot be (zero or less) is left aside.
+        """
+        if counted > 0 and reported > 0:
+            self._scale = min(8.0, max(0.02, self._scale * reported / counted * self.MARGIN))
