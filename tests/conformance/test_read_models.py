@@ -64,6 +64,7 @@ from compaction_ledger.domain.read_models import (
 )
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
+from compaction_ledger.projections.postgres import PostgresStore
 from compaction_ledger.projections.sqlite import SQLiteStore
 from compaction_ledger.settings import Settings
 
@@ -100,10 +101,16 @@ def folded(
     return fresh.records()
 
 
-LONG = 2 * SQLiteStore.rebuild_batch + 2
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many facts are more than two batches of a rebuild in this process, with small batches."""
+    for store in (PostgresStore, SQLiteStore):
+        monkeypatch.setattr(store, "rebuild_batch", 100)
+    monkeypatch.setattr("compaction_ledger.projections.memory.BATCH", 100)
+    return 202
 
 
-def long_history(parts: Parts, facts: int = LONG) -> None:
+def long_history(parts: Parts, facts: int) -> None:
     """More than two batches of a rebuild of facts, in few appends."""
     many = [
         fact
@@ -459,8 +466,8 @@ def test_a_question_of_what_cannot_be_is_answered_with_nothing(parts: Parts) -> 
         assert list(models.deliveries(word, word)) == []
 
 
-def test_how_far_the_rows_are_is_told_while_they_are_rebuilt(parts: Parts) -> None:
-    long_history(parts)
+def test_how_far_the_rows_are_is_told_while_they_are_rebuilt(short: int, parts: Parts) -> None:
+    long_history(parts, short)
     caught_up(parts)
     models = parts.read_models
     ((number, active),) = ((at.number, at.active) for at in models.progress())
@@ -468,11 +475,11 @@ def test_how_far_the_rows_are_is_told_while_they_are_rebuilt(parts: Parts) -> No
     told: list[Sequence[GenerationProgress]] = []
     models.rebuild(parts.context.log, lambda _done, _total: told.append(models.progress()))
     for serving, rebuilt in (progress for progress in told if len(progress) == 2):
-        assert serving == GenerationProgress(number, LONG, active=True)
+        assert serving == GenerationProgress(number, short, active=True)
         assert (rebuilt.number, rebuilt.active) == (number + 1, False)
-        assert 0 < rebuilt.position <= LONG
+        assert 0 < rebuilt.position <= short
     assert len(told) > 1
-    assert list(models.progress()) == [GenerationProgress(number + 1, LONG, active=True)]
+    assert list(models.progress()) == [GenerationProgress(number + 1, short, active=True)]
 
 
 def test_models_with_settings_keep_them(parts: Parts) -> None:
@@ -756,9 +763,9 @@ def test_an_empty_log_can_be_rebuilt(parts: Parts) -> None:
     assert parts.read_models.position() == 0
 
 
-def test_a_rebuild_while_writes_go_on(backend: Backend) -> None:
+def test_a_rebuild_while_writes_go_on(backend: Backend, short: int) -> None:
     parts, other = backend.open(), backend.open()
-    long_history(parts)
+    long_history(parts, short)
     caught_up(parts)
     served: list[int] = []
     more = iter(range(10, 40, 10))
@@ -770,7 +777,7 @@ def test_a_rebuild_while_writes_go_on(backend: Backend) -> None:
             served.append(len(other.read_models.ranges()))  # the old rows go on serving
 
     position = parts.read_models.rebuild(parts.context.log, meanwhile)
-    assert position == parts.context.log.size() == LONG + 9
+    assert position == parts.context.log.size() == short + 9
     assert served == [1, 1, 1]
     assert parts.read_models.records() == folded(parts)
     assert caught_up(other).read_models.records() == folded(parts)
@@ -844,9 +851,10 @@ def test_a_rebuild_within_a_rebuild_is_complete_for_both(store: Stored) -> None:
 
 def test_a_rebuild_that_was_overtaken_by_one_that_died_carries_on_with_its_tables(
     store: Stored,
+    short: int,
 ) -> None:
     first, second = store.open(), store.open()
-    long_history(first)
+    long_history(first, short)
 
     class Died(Exception):
         """Where the second rebuild was, when it died."""
@@ -859,7 +867,7 @@ def test_a_rebuild_that_was_overtaken_by_one_that_died_carries_on_with_its_table
             second.read_models.rebuild(second.context.log, die)
 
     slow = Slow(first.context.log, once(begin_and_die))
-    assert first.read_models.rebuild(cast(Any, slow)) == LONG
+    assert first.read_models.rebuild(cast(Any, slow)) == short
     assert first.read_models.records() == folded(first)
 
 
@@ -895,18 +903,18 @@ def test_rows_that_claim_to_know_more_than_the_log_has_do_not_keep_a_rebuild_for
     assert parts.read_models.records() == folded(parts)
 
 
-def test_a_rebuild_that_is_killed_starts_again(store: Stored) -> None:
+def test_a_rebuild_that_is_killed_starts_again(store: Stored, short: int) -> None:
     parts = store.open()
-    long_history(parts)
+    long_history(parts, short)
     live = caught_up(parts).read_models.records()
     for _ in range(2):
-        with running("rebuild", place(store)) as rebuilding:
+        with running("rebuild", place(store), (short - 2) // 2) as rebuilding:
             done, total = wait_for(rebuilding, "progress")
         assert 0 < int(done) < int(total)  # halfway
         assert parts.read_models.records() == live  # the old rows serve as if nothing had been
-        assert parts.read_models.position() == LONG
+        assert parts.read_models.position() == short
     Worker(parts, made_up_job(10)).complete()
-    assert parts.read_models.rebuild(parts.context.log) == LONG + 3
+    assert parts.read_models.rebuild(parts.context.log) == short + 3
     assert parts.read_models.records() == folded(parts)
     assert len(tables_of_summaries(store)) == 1  # nothing is left of what was killed
     assert generations(store) == 1

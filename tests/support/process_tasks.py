@@ -84,8 +84,11 @@ def follow(path: Path, size: int) -> None:
             pass
 
 
-def rebuild(path: Path) -> None:
-    """Rebuild, and wait after each batch."""
+def rebuild(path: Path, batch: int) -> None:
+    """Rebuild in batches of so many facts, and wait after each."""
+    from compaction_ledger.projections import postgres, sqlite  # noqa: PLC0415 - an extra
+
+    postgres.PostgresStore.rebuild_batch = sqlite.SQLiteStore.rebuild_batch = batch
 
     def told(done: int, total: int) -> None:
         say("progress", done, total)
