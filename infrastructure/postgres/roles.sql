@@ -17,7 +17,8 @@ GRANT SELECT ON ALL TABLES IN SCHEMA {schema}, {read_models} TO {writer}, {reade
 GRANT EXECUTE ON FUNCTION
     {schema}.store_clock,
     {schema}.conversation_name,
-    {schema}.conversation_now
+    {schema}.conversation_now,
+    {schema}.window_name
 TO {writer}, {reader};
 
 -- The log, and the marks by which the fate of a transaction is found (A9).
@@ -43,6 +44,13 @@ GRANT EXECUTE ON FUNCTION
     {schema}.write_lines,
     {schema}.write_runs,
     {schema}.write_revisions
+TO {writer};
+
+-- Originals of running agents: appended, kept and forgotten through functions alone.
+GRANT EXECUTE ON FUNCTION
+    {schema}.append_originals,
+    {schema}.keep_result,
+    {schema}.forget_originals
 TO {writer};
 
 -- Read models. What a role may do with the table of generations it may do with the tables of each that is begun from
