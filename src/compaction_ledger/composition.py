@@ -26,6 +26,7 @@ from compaction_ledger.domain.ports import (
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.takeover import ScopeFrom
+from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.admission.both import BothAdmission
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
@@ -35,6 +36,8 @@ from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.originals.memory import MemoryOriginals
+from compaction_ledger.infrastructure.originals.sqlite import SQLiteOriginals
 from compaction_ledger.infrastructure.sqlite.database import open_database
 from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 from compaction_ledger.infrastructure.sqlite.status import store_status
@@ -82,11 +85,13 @@ class Versions:
 class Parts:
     """An open ledger. ``transcripts`` is the embedded store, whatever the context reads from.
 
+    ``originals`` are those of the windows of running agents: the embedded ones, or a host's own.
     ``admission`` asks ``shared_admission``, too, where there is a bound among processes.
     """
 
     context: Context
     transcripts: TranscriptStore
+    originals: Originals
     read_models: ReadModelStore
     admission: Admission
     shared_admission: SharedAdmission | None
@@ -123,6 +128,7 @@ def open_sqlite(
             database.close,
             work=SQLiteWorkList(database, clock, transcripts),
             store=lambda: store_status(database),
+            originals=SQLiteOriginals(database),
         )
     except BaseException:
         database.close()
@@ -154,6 +160,7 @@ def open_postgres(
         opened.shared_admission,
         work=opened.work,
         store=opened.store,
+        originals=opened.originals,
     )
 
 
@@ -384,8 +391,12 @@ def parts_of(  # noqa: PLR0913 - the parts
     *,
     work: WorkList | None = None,
     store: Callable[[], StoreStatus] = _in_memory,
+    originals: Originals | None = None,
 ) -> Parts:
-    """What an open ledger consists of, put together. Without ``work`` there is a list in memory."""
+    """What an open ledger consists of, put together.
+
+    Without ``work`` there is a list in memory, and without ``originals`` they are kept in memory.
+    """
     local = LocalAdmission(settings.attempts_at_once)
     work = work or MemoryWorkList(log.now)
     told = telemetry()
@@ -400,6 +411,7 @@ def parts_of(  # noqa: PLR0913 - the parts
     return Parts(
         context=Context(log, transcripts, read_models, registry, policy, told),
         transcripts=transcripts,
+        originals=MemoryOriginals() if originals is None else originals,
         read_models=read_models,
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,

@@ -25,6 +25,7 @@ from compaction_ledger.domain.ports import (
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
 from compaction_ledger.domain.takeover import ScopeFrom
+from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.domain.work import Backlog
 from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving
@@ -72,7 +73,7 @@ class Ledger:
         self._summarizer = summarizer
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - what a host may put in
         cls,
         place: str | Path,
         *,
@@ -80,6 +81,7 @@ class Ledger:
         registry: PromptRegistry = DEFAULT_REGISTRY,
         summarizer: Summarizer | None = None,
         transcripts: Transcripts | None = None,
+        originals: Originals | None = None,
         settings: Settings | None = None,
         create: bool = True,
         read_only: bool = False,
@@ -89,8 +91,9 @@ class Ledger:
         A place is the path of an SQLite file, or the URL of a PostgreSQL database, such as
         ``postgresql://user@host/database?schema=name``.
 
-        ``transcripts`` puts a host's own conversations in place of the embedded store. ``summarizer`` is
-        the default of :meth:`compact`; without it, that is the offline extractive one.
+        ``transcripts`` puts a host's own conversations in place of the embedded store, and ``originals`` a
+        host's own store of what running agents said. ``summarizer`` is the default of :meth:`compact`;
+        without it, that is the offline extractive one.
         """
         settings = settings or Settings()
         parts = composition.open_place(
@@ -101,7 +104,7 @@ class Ledger:
             create=create,
             read_only=read_only,
         )
-        return cls(_reading_from(parts, transcripts), settings, summarizer)
+        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
 
     @classmethod
     def in_memory(
@@ -111,6 +114,7 @@ class Ledger:
         registry: PromptRegistry = DEFAULT_REGISTRY,
         summarizer: Summarizer | None = None,
         transcripts: Transcripts | None = None,
+        originals: Originals | None = None,
         settings: Settings | None = None,
         clock: composition.Clock = composition.system_clock,
     ) -> Self:
@@ -119,7 +123,7 @@ class Ledger:
         parts = composition.open_memory(
             policy=policy or WindowPolicy(), registry=registry, settings=settings, clock=clock
         )
-        return cls(_reading_from(parts, transcripts), settings, summarizer)
+        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
 
     @property
     def policy(self) -> WindowPolicy:
@@ -488,7 +492,10 @@ class Ledger:
         return self._summarizer
 
 
-def _reading_from(parts: Parts, transcripts: Transcripts | None) -> Parts:
-    if transcripts is None:
-        return parts
-    return replace(parts, context=replace(parts.context, transcripts=transcripts))
+def _reading_from(
+    parts: Parts, transcripts: Transcripts | None, originals: Originals | None
+) -> Parts:
+    """The parts, with a host's own stores in place of the embedded ones."""
+    if transcripts is not None:
+        parts = replace(parts, context=replace(parts.context, transcripts=transcripts))
+    return parts if originals is None else replace(parts, originals=originals)

@@ -8,12 +8,14 @@ from typing import NamedTuple
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore, WorkList
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.status import StoreStatus
+from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.postgres_recorder import (
     CLOCK_SECONDS,
     SealedPostgresRecorder,
 )
+from compaction_ledger.infrastructure.originals.postgres import PostgresOriginals
 from compaction_ledger.infrastructure.postgres import migrating, roles
 from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
@@ -31,6 +33,7 @@ class PostgresParts(NamedTuple):
     database: Database
     log: LedgerLog
     transcripts: TranscriptStore
+    originals: Originals
     read_models: ReadModelStore
     shared_admission: SharedAdmission | None
     work: WorkList
@@ -63,6 +66,7 @@ def open_parts(
             database,
             LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
             transcripts,
+            PostgresOriginals(database),
             PostgresReadModels(database, registry),
             shared,
             PostgresWorkList(database, transcripts),

@@ -24,6 +24,7 @@ from compaction_ledger.infrastructure.event_store.application import LedgerLog, 
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.originals.memory import MemoryOriginals
 from compaction_ledger.infrastructure.postgres import database as postgres
 from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import Address, parse_address
@@ -95,6 +96,7 @@ class MemoryBackend:
     def __post_init__(self) -> None:
         self._recorder = SealedMemoryRecorder(self.clock)
         self._transcripts = MemoryTranscripts()
+        self._originals = MemoryOriginals()
         self._work = MemoryWorkList(self.clock)
         self._read_models: dict[str, MemoryReadModels] = {}
 
@@ -109,6 +111,7 @@ class MemoryBackend:
             Settings(),
             lambda: None,
             work=self._work,
+            originals=self._originals,
         )
 
     def recorder(self) -> SealedMemoryRecorder:
@@ -213,6 +216,7 @@ class PostgresBackend:
             opened.close,
             work=opened.work,
             store=opened.store,
+            originals=opened.originals,
         )
 
     def database(self) -> postgres.Database:
