@@ -183,6 +183,3 @@ class RequestDelivered(Stored):
     bytes_used: int
     bytes_allowed: int
     request_digest: str
-
-
-Fact = RangeFact | RequestDelivered

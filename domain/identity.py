@@ -76,6 +76,15 @@ class Job:
     prompt: PromptVersion
 
     @property
+    def key(self) -> tuple[str, str, int]:
+        """Its stream: scope, conversation, first pair."""
+        return (self.scope, self.conversation, self.from_pair)
+
+    def check(self) -> None:
+        """As :func:`check_job`."""
+        check_job(self)
+
+    @property
     def identity(self) -> str:
         """The job's digest, lower-case hexadecimal (I1)."""
         return tagged_sha256(

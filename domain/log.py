@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction_ledger.domain.events import Fact
+from compaction_ledger.domain.facts import Fact
+from compaction_ledger.domain.window.keys import WindowKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,10 @@ class RangeKey:
     scope: str
     conversation: str
     from_pair: int
+
+
+StreamKey = RangeKey | WindowKey
+"""Whose stream: a range's, or that of a run's window."""
 
 
 @dataclass(frozen=True, slots=True)

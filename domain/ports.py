@@ -8,10 +8,10 @@ from typing import Protocol
 
 from compaction_ledger.domain.conversation import Conversation, MessageStatus, RunState
 from compaction_ledger.domain.errors import DamagedReadModel
-from compaction_ledger.domain.events import RangeFact, RequestDelivered
+from compaction_ledger.domain.facts import Delivery, StreamFact
 from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.identity import ModelIdentity
-from compaction_ledger.domain.log import Finding, RangeKey, Recorded
+from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.range_stream import RangeState
 from compaction_ledger.domain.read_models import (
     AttemptRow,
@@ -24,6 +24,8 @@ from compaction_ledger.domain.read_models import (
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
+from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.window.window_state import WindowState
 from compaction_ledger.domain.work import Backlog, WorkItem
 
 Progress = Callable[[int, int], None]
@@ -119,11 +121,15 @@ class Log(Protocol):
         """The state of a range, from its facts. Raises :class:`DamagedLog`."""
         ...
 
+    def load_window(self, key: WindowKey) -> WindowState:
+        """The state of a run's window, from its facts. Raises :class:`DamagedLog`."""
+        ...
+
     def append(
         self,
-        key: RangeKey,
-        state: RangeState,
-        facts: Sequence[RangeFact],
+        key: StreamKey,
+        state: RangeState | WindowState,
+        facts: Sequence[StreamFact],
         within: tuple[int, int] | None = None,
     ) -> Sequence[int]:
         """Append ``facts`` behind ``state`` and return their indices. Raises :class:`ConcurrentAppend`.
@@ -134,7 +140,7 @@ class Log(Protocol):
         """
         ...
 
-    def deliver(self, delivery: RequestDelivered) -> int:
+    def deliver(self, delivery: Delivery) -> int:
         """Record a delivery in a stream of its own and return its index."""
         ...
 
@@ -146,8 +152,8 @@ class Log(Protocol):
         """The facts at these indices; one that is missing or damaged is left out."""
         ...
 
-    def history(self, key: RangeKey) -> Sequence[Recorded]:
-        """The facts of a range, in order; none if nothing has happened. Raises :class:`DamagedLog`."""
+    def history(self, key: StreamKey) -> Sequence[Recorded]:
+        """The facts of a range or window, in order; none where there are none. Raises :class:`DamagedLog`."""
         ...
 
     def stream(self, stream: str) -> Sequence[Recorded]:

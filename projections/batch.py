@@ -16,6 +16,7 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.window.events import WindowFact
 from compaction_ledger.projections.generations import Key, Session, Values
 from compaction_ledger.projections.records import (
     RECORDS,
@@ -114,7 +115,7 @@ def _touched(entries: Sequence[Recorded]) -> _Touched:
     begun: set[str] = set()
     for entry in entries:
         fact = entry.fact
-        if isinstance(fact, RequestDelivered):
+        if isinstance(fact, RequestDelivered | WindowFact):
             continue
         found.identities.add(fact.identity)
         if isinstance(fact, (RangeClaimed, SummaryImported)):

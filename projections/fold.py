@@ -13,12 +13,12 @@ from compaction_ledger.domain.events import (
     AttemptStarted,
     ClaimReleased,
     ClaimRenewed,
-    Fact,
     RangeClaimed,
     RangeCompleted,
     RequestDelivered,
     SummaryImported,
 )
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.range_stream import MAX_ATTEMPTS
@@ -44,7 +44,9 @@ class Rows(Protocol):
 
 def apply(rows: Rows, entry: Recorded, judge: Judge) -> None:
     """Change ``rows`` by one recorded fact."""
-    _APPLY[type(entry.fact)](rows, entry, entry.fact, judge)
+    known = _APPLY.get(type(entry.fact))
+    if known is not None:
+        known(rows, entry, entry.fact, judge)
 
 
 def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, judge: Judge) -> None:

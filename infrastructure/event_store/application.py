@@ -8,9 +8,9 @@ itself must not change our storage by its variables.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, get_args
 from uuid import UUID
 
 from eventsourcing.application import AggregateNotFoundError, Application
@@ -25,14 +25,23 @@ from eventsourcing.utils import Environment, EnvType
 
 from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
-from compaction_ledger.domain.log import Finding, RangeKey, Recorded
+from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
+from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import Progress
 from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
+from compaction_ledger.domain.window import window_stream as windows
+from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.window.window_state import WindowState
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
 from compaction_ledger.infrastructure.event_store.rows import Row, Subject
 from compaction_ledger.infrastructure.event_store.sealing import sealed_time
-from compaction_ledger.infrastructure.event_store.streams import delivery_stream, range_stream
+from compaction_ledger.infrastructure.event_store.streams import (
+    delivery_stream,
+    range_stream,
+    window_delivery_stream,
+    window_stream,
+)
 from compaction_ledger.infrastructure.event_store.verification import verify_seal
 
 
@@ -50,13 +59,27 @@ class SealedRecorder(Protocol):
     def clock(self) -> int: ...
 
 
+class Versioned(Protocol):
+    """What the facts of a stream say, and how many they are."""
+
+    @property
+    def version(self) -> int: ...
+
+
+State = TypeVar("State", bound=Versioned)
+
+
 @dataclass(frozen=True, slots=True)
-class RangeAggregate:
-    """The folded stream, as the repository returns it."""
+class Folded(Generic[State]):
+    """A folded stream, as the repository returns it."""
 
     id: UUID
     version: int
-    state: RangeState
+    state: State
+
+
+Projector = Callable[[Folded[State] | None, Iterable["StreamEvent"]], Folded[State] | None]
+"""What the repository folds a stream with."""
 
 
 class LedgerLog(Application[UUID]):
@@ -100,23 +123,17 @@ class LedgerLog(Application[UUID]):
 
     def load(self, key: RangeKey) -> RangeState:
         """The state of a range; empty where nothing has happened yet."""
-        subject = self._known_subject(key.scope, key.conversation)
-        if subject is None:
-            return EMPTY
-        try:
-            aggregate: RangeAggregate = self.repository.get(
-                range_stream(subject, key),
-                projector_func=cast(Any, project_range),
-            )
-        except AggregateNotFoundError:
-            return EMPTY
-        return aggregate.state
+        return self._load(key, project_range, EMPTY)
+
+    def load_window(self, key: WindowKey) -> WindowState:
+        """The state of a window; empty where nothing has happened yet."""
+        return self._load(key, project_window, windows.EMPTY)
 
     def append(
         self,
-        key: RangeKey,
-        state: RangeState,
-        facts: Sequence[RangeFact],
+        key: StreamKey,
+        state: RangeState | WindowState,
+        facts: Sequence[StreamFact],
         within: tuple[int, int] | None = None,
     ) -> Sequence[int]:
         """Append ``facts`` behind ``state``; :class:`ConcurrentAppend` where another came first (A8).
@@ -124,16 +141,20 @@ class LedgerLog(Application[UUID]):
         :class:`TimeHasPassed` where the clock, read after the store's lock, is not ``within`` (A5).
         """
         subject = self._subject(key.scope, key.conversation)
-        stream = range_stream(subject, key)
+        stream = _stream_of(subject, key)
         events = [
             StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)
         ]
         return self._save(events, subject, within)
 
-    def deliver(self, delivery: RequestDelivered) -> int:
+    def deliver(self, delivery: Delivery) -> int:
         """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
-        subject = self._subject(delivery.scope, delivery.conversation)
-        stream = delivery_stream(subject, delivery.delivery_id)
+        if isinstance(delivery, RequestDelivered):
+            subject = self._subject(delivery.scope, delivery.conversation)
+            stream = delivery_stream(subject, delivery.delivery_id)
+        else:
+            subject = self._subject(delivery.window.scope, delivery.window.conversation)
+            stream = window_delivery_stream(subject, delivery.delivery_id)
         try:
             return self._save([StreamEvent(stream, 1, delivery)], subject)[0]
         except ConcurrentAppend:
@@ -164,12 +185,12 @@ class LedgerLog(Application[UUID]):
                 continue
         return found
 
-    def history(self, key: RangeKey) -> Sequence[Recorded]:
-        """The facts of a range, each checked against its seal."""
+    def history(self, key: StreamKey) -> Sequence[Recorded]:
+        """The facts of a range or window, each checked against its seal."""
         subject = self._known_subject(key.scope, key.conversation)
         if subject is None:
             return []
-        return self.stream(range_stream(subject, key).hex)
+        return self.stream(_stream_of(subject, key).hex)
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """The facts of one stream, each checked against its seal."""
@@ -180,6 +201,18 @@ class LedgerLog(Application[UUID]):
         return verify_seal(self.sealed, progress)
 
     # --- inside ---
+
+    def _load(self, key: StreamKey, projector: Projector[State], empty: State) -> State:
+        subject = self._known_subject(key.scope, key.conversation)
+        if subject is None:
+            return empty
+        try:
+            folded: Folded[State] = self.repository.get(
+                _stream_of(subject, key), projector_func=cast(Any, projector)
+            )
+        except AggregateNotFoundError:
+            return empty
+        return folded.state
 
     def _rows_to_the_end(self, start: int, limit: int, stop: int | None) -> list[Row]:
         """The last rows of the log: all that its head promises, or it is damaged (L1)."""
@@ -220,18 +253,38 @@ class LedgerLog(Application[UUID]):
         return known
 
 
-def project_range(
-    aggregate: RangeAggregate | None, events: Iterable[StreamEvent]
-) -> RangeAggregate | None:
+def _projector(
+    evolve: Callable[[State, Any], State], empty: State, kinds: frozenset[type[Fact]]
+) -> Projector[State]:
     """The projector function of the repository: our ``evolve`` over the events of a stream."""
-    state = aggregate.state if aggregate else EMPTY
-    stream = aggregate.id if aggregate else None
-    for event in events:
-        if event.originator_version != state.version + 1:
-            raise DamagedLog(f"stream {event.originator_id.hex} has no event {state.version + 1}")
-        stream = event.originator_id
-        state = evolve(state, cast(RangeFact, event.fact))
-    return RangeAggregate(stream, state.version, state) if stream else None
+
+    def project(
+        before: Folded[State] | None, events: Iterable[StreamEvent]
+    ) -> Folded[State] | None:
+        state = before.state if before else empty
+        stream = before.id if before else None
+        for event in events:
+            stream = event.originator_id
+            if event.originator_version != state.version + 1:
+                raise DamagedLog(f"stream {stream.hex} has no event {state.version + 1}")
+            if type(event.fact) not in kinds:
+                raise DamagedLog(f"{type(event.fact).__name__} is no fact of stream {stream.hex}")
+            state = evolve(state, event.fact)
+        return Folded(stream, state.version, state) if stream else None
+
+    return project
+
+
+project_range = _projector(evolve, EMPTY, frozenset(get_args(RangeFact)))
+project_window = _projector(
+    windows.evolve, windows.EMPTY, frozenset(get_args(windows.WindowStreamFact))
+)
+
+
+def _stream_of(subject: str, key: StreamKey) -> UUID:
+    if isinstance(key, RangeKey):
+        return range_stream(subject, key)
+    return window_stream(subject, key)
 
 
 def recorded(row: Row) -> Recorded:

@@ -23,11 +23,21 @@ from compaction_ledger.domain.events import (
     AttemptStarted,
     ClaimReleased,
     ClaimRenewed,
-    Fact,
     RangeClaimed,
     RangeCompleted,
     RequestDelivered,
     SummaryImported,
+)
+from compaction_ledger.domain.facts import Fact
+from compaction_ledger.domain.window.events import (
+    ChunkAttemptFailed,
+    ChunkAttemptStarted,
+    ChunkClaimed,
+    ChunkClaimReleased,
+    ChunkClaimRenewed,
+    ChunkCompleted,
+    PinAccepted,
+    WindowDelivered,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +52,14 @@ STORED_NAMES: dict[type[Fact], tuple[str, int]] = {  # as it is written now
     ClaimReleased: ("ClaimReleased", 1),
     SummaryImported: ("SummaryImported", 1),
     RequestDelivered: ("RequestDelivered", 1),
+    ChunkClaimed: ("ChunkClaimed", 1),
+    ChunkAttemptStarted: ("ChunkAttemptStarted", 1),
+    ChunkClaimRenewed: ("ChunkClaimRenewed", 1),
+    ChunkAttemptFailed: ("ChunkAttemptFailed", 1),
+    ChunkCompleted: ("ChunkCompleted", 1),
+    ChunkClaimReleased: ("ChunkClaimReleased", 1),
+    PinAccepted: ("PinAccepted", 1),
+    WindowDelivered: ("WindowDelivered", 1),
 }
 
 

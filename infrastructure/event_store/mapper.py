@@ -9,7 +9,7 @@ from uuid import UUID
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
-from compaction_ledger.domain.events import Fact
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.infrastructure.event_store import codec
 
 

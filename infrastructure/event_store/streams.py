@@ -7,6 +7,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.window.keys import WindowKey
 
 
 @lru_cache(maxsize=4096)
@@ -18,6 +19,17 @@ def range_stream(subject: str, key: RangeKey) -> UUID:
 def delivery_stream(subject: str, delivery_id: str) -> UUID:
     """The stream of one delivery."""
     return _derived(subject, f"delivery/{delivery_id}")
+
+
+@lru_cache(maxsize=4096)
+def window_stream(subject: str, key: WindowKey) -> UUID:
+    """The stream of the window of a run of the conversation that ``subject`` stands for."""
+    return _derived(subject, f"window/{key.run}")
+
+
+def window_delivery_stream(subject: str, delivery_id: str) -> UUID:
+    """The stream of one delivery of a window."""
+    return _derived(subject, f"window-delivery/{delivery_id}")
 
 
 def _derived(subject: str, what: str) -> UUID:

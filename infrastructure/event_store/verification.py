@@ -12,6 +12,7 @@ from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.window.events import ChunkClaimed, PinAccepted, WindowDelivered
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.envelope import (
     LEAF_PREFIX,
@@ -161,8 +162,8 @@ class _References:
     """Whether the references of the log (L3) still stand for the conversations that they were made for.
 
     They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
-    Others may write meanwhile: a reference is stored before the first event that names it, so one that was not
-    there at first is looked up again before it is missed.
+    Others may write meanwhile: a reference is stored before the first event that names it, so one that was
+    not there at first is looked up again before it is missed.
     """
 
     def __init__(self, log: Sealed) -> None:
@@ -203,4 +204,10 @@ def _conversation_of(row: Row) -> tuple[str, str] | None:
         return None
     if isinstance(fact, RangeClaimed | SummaryImported):
         return fact.job.scope, fact.job.conversation
-    return (fact.scope, fact.conversation) if isinstance(fact, RequestDelivered) else None
+    if isinstance(fact, RequestDelivered):
+        return fact.scope, fact.conversation
+    if isinstance(fact, ChunkClaimed):
+        return fact.job.window.scope, fact.job.window.conversation
+    if isinstance(fact, PinAccepted | WindowDelivered):
+        return fact.window.scope, fact.window.conversation
+    return None

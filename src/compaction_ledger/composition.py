@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.errors import InvalidSetting
-from compaction_ledger.domain.events import Fact
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.ports import (
     Admission,
     ReadModelStore,

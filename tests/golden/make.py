@@ -30,12 +30,12 @@ from compaction_ledger.domain.events import (  # noqa: E402
     DeliveredRejection,
     DeliveredReplacement,
     DeliveredSummary,
-    Fact,
     RangeClaimed,
     RangeCompleted,
     RequestDelivered,
     SummaryImported,
 )
+from compaction_ledger.domain.facts import Fact  # noqa: E402
 from compaction_ledger.domain.finish import (  # noqa: E402
     FAILURE_CODES,
     FinishFacts,

@@ -40,7 +40,7 @@ from scenarios import POLICY
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import StoreUnavailable
-from compaction_ledger.domain.events import RequestDelivered
+from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
@@ -304,10 +304,9 @@ class Competition:
         )
         stored: list[Stored] = []
         for (digest,), entry in zip(digests, Ledger(parts, Settings()).events(), strict=True):
-            assert not isinstance(entry.fact, RequestDelivered)
-            stored.append(
-                Stored(entry.index, entry.recorded_at, str(digest), entry.fact, effect(entry.fact))
-            )
+            fact = entry.fact
+            assert isinstance(fact, RangeFact)
+            stored.append(Stored(entry.index, entry.recorded_at, str(digest), fact, effect(fact)))
         return stored
 
     def _check_claims(self, entries: Sequence[Entry], stored: Sequence[Stored]) -> None:

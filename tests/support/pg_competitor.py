@@ -41,10 +41,10 @@ from compaction_ledger.domain.events import (
     AttemptStarted,
     ClaimReleased,
     ClaimRenewed,
-    Fact,
     RangeClaimed,
     RangeCompleted,
 )
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.finish import Answer as ModelAnswer
 from compaction_ledger.domain.finish import failures
 from compaction_ledger.domain.identity import Job, PromptVersion, job_for

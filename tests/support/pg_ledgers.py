@@ -19,10 +19,10 @@ from compaction_ledger.domain.events import (
     AttemptStarted,
     ClaimReleased,
     ClaimRenewed,
-    Fact,
     RangeClaimed,
     RangeCompleted,
 )
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.windows import WindowPolicy

@@ -14,11 +14,11 @@ from compaction_ledger.domain.events import (
     AttemptStarted,
     ClaimReleased,
     ClaimRenewed,
-    Fact,
     RangeClaimed,
     RangeCompleted,
     SummaryImported,
 )
+from compaction_ledger.domain.facts import Fact
 
 LONGEST_WAIT = 2 * 3_600 * 1_000_000
 """No wait is longer (D3): a clock that was set back by more cannot keep anybody waiting."""

@@ -16,10 +16,11 @@ from time import monotonic
 
 from compaction_ledger.domain.commands import RenewClaim
 from compaction_ledger.domain.errors import Refused, StoreError
-from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.log import StreamKey
 from compaction_ledger.domain.ports import Log
 from compaction_ledger.usecases.range_session import RangeSession
 from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
+from compaction_ledger.usecases.window_session import WindowSession, session_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Renewal:
     """What is renewed. ``lease`` is in microseconds."""
 
     log: Log
-    key: RangeKey
+    key: StreamKey
     claim_id: str
     lease: int
     telemetry: Telemetry = field(default=NO_TELEMETRY)
@@ -71,13 +72,13 @@ def _start(thread: Thread) -> None:
 def _renew_until(over: Event, renewal: Renewal, longest: int) -> None:
     """Renew at each tick, until it is over, in vain or too long."""
     last = monotonic() + longest / 1_000_000
-    session = RangeSession(renewal.log, renewal.key)  # not the holder's, which is of another thread
+    session = session_of(renewal.log, renewal.key)  # not the holder's, which is of another thread
     while not over.wait(renewal.lease / TICKS_PER_LEASE / 1_000_000) and monotonic() < last:
         if not _renew(session, renewal):
             return
 
 
-def _renew(session: RangeSession, renewal: Renewal) -> bool:
+def _renew(session: RangeSession | WindowSession, renewal: Renewal) -> bool:
     """Renew once; whether to go on. What the store could not do it may be able to do at the next tick."""
     count = renewal.telemetry.count
     try:

@@ -21,11 +21,11 @@ from compaction_ledger.domain.errors import (
     UnknownConversation,
 )
 from compaction_ledger.domain.events import (
-    Fact,
     RangeClaimed,
     RequestDelivered,
     SummaryImported,
 )
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.log import RangeKey, Recorded
 from compaction_ledger.ledger import Ledger
 
