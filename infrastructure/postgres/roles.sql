@@ -64,6 +64,13 @@ GRANT EXECUTE ON FUNCTION
     {read_models}.drop_generations
 TO {writer};
 
+-- The index of transcripts: it can be made anew at any time.
+GRANT INSERT, UPDATE, DELETE ON
+    {schema}.history_conversations,
+    {schema}.history_shelves,
+    {schema}.history_places
+TO {writer};
+
 -- Admission (D1).
 GRANT EXECUTE ON FUNCTION
     {schema}.take_slot,
