@@ -137,6 +137,13 @@ def _is_of_the_model(item: object) -> bool:
     return isinstance(kind, str) and kind not in _WRITTEN_BY_THE_CALLER
 
 
+def _is_output(item: object) -> bool:
+    if not is_object(item):
+        return False
+    kind = item.get("type")
+    return isinstance(kind, str) and kind in _OUTPUTS
+
+
 def _leads_on(messages: Sequence[Wire], position: int) -> bool:
     """Whether the item at ``position``, behind any further reasoning, is one of the model."""
     while position < len(messages):
@@ -150,7 +157,7 @@ def _leads_on(messages: Sequence[Wire], position: int) -> bool:
 def _tell_open(messages: Sequence[Wire], findings: Findings, calls: WaitingCalls) -> None:
     """Calls of the last response, behind which nothing but outputs stands, wait; all others never end."""
     end = len(messages)
-    while end and is_object(messages[end - 1]) and messages[end - 1].get("type") in _OUTPUTS:
+    while end and _is_output(messages[end - 1]):
         end -= 1
     while end and _is_of_the_model(messages[end - 1]):
         end -= 1
