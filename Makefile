@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-# How many processes the tests run in; "auto" takes one per core.
+# How many processes the tests run in; "auto" takes three for two cores.
 JOBS ?= auto
 # How many mutants are tried at a time.
 MUTANTS ?= 2

@@ -15,10 +15,17 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-if profile := os.environ.get("HYPOTHESIS_PROFILE"):
-    settings.load_profile(profile)
+# Otherwise as many as is usual; but an example that takes its time on a busy machine is no failure.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "busy")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """What ``-n auto`` means: three processes for two cores, as many tests wait for others."""
+    named = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return int(named) if named else -(-3 * len(os.sched_getaffinity(0)) // 2)
 
 
 @pytest.fixture(scope="session")

@@ -264,16 +264,20 @@ def test_through_a_pooler_that_hands_connections_on(bench: Bench) -> None:
 # --- much at once -------------------------------------------------------------------------------
 
 
-def test_a_hundred_thousand_messages_in_one_append(bench: Bench) -> None:
+@pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_very_many_messages_in_one_append(bench: Bench, count: int) -> None:
     store = bench.store()
-    many = [NewMessage(f"m{n}", f"r{n // 2}", "user", f"text {n}") for n in range(100_000)]
-    store.append(SCOPE, CONVERSATION, iter(many), (NewRun(f"r{n}") for n in range(50_000)))
+    many = [NewMessage(f"m{n}", f"r{n // 2}", "user", f"text {n}") for n in range(count)]
+    store.append(SCOPE, CONVERSATION, iter(many), (NewRun(f"r{n}") for n in range(count // 2)))
     found = store.conversation(SCOPE, CONVERSATION)
     assert [(m.id, m.run, m.text) for m in found.messages] == [(m.id, m.run, m.text) for m in many]
-    assert len(found.runs) == 50_000
+    assert len(found.runs) == count // 2
     with pytest.raises(DuplicateMessageId) as refusal:
-        store.append(SCOPE, CONVERSATION, [NewMessage("new", "r", "user", "t"), many[77_777]])
-    assert (refusal.value.first, refusal.value.second) == ("position 77777", "position 100001")
+        store.append(SCOPE, CONVERSATION, [NewMessage("new", "r", "user", "t"), many[17_777]])
+    assert (refusal.value.first, refusal.value.second) == (
+        "position 17777",
+        f"position {count + 1}",
+    )
 
 
 def test_a_long_transcript_goes_in_by_several_statements(

@@ -78,7 +78,7 @@ def with_model(server: ModelServer) -> list[str]:
 # --- until nothing is due -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_until_nothing_is_due(chat: Path, processes: int) -> None:
     done = run("work", "--until-idle", "--processes", processes, "--ledger", chat).fine()
     *lines, last = done.out.splitlines()
@@ -90,7 +90,7 @@ def test_until_nothing_is_due(chat: Path, processes: int) -> None:
     assert again.out == "Nothing is due any more: 0 summaries made, 0 looks at conversations.\n"
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [pytest.param(1, marks=SLOW), 2])
 def test_each_line_is_a_document(
     chat: Path, processes: int, schemas: dict[str, Draft202012Validator]
 ) -> None:
@@ -234,7 +234,7 @@ def test_without_a_parent_the_children_end(chat: Path) -> None:
     assert statuses(chat) == ["done"] * 3
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_it_ends_when_nobody_reads_any_more(chat: Path, processes: int) -> None:
     process = start(["work", "--processes", processes, *QUICK, "--ledger", chat])
     assert process.stdout is not None

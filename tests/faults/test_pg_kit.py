@@ -197,6 +197,7 @@ def test_it(pg_server, pg_schema, number):
 """
 
 
+@pytest.mark.slow  # a run of its own; every everyday run shares its server
 def test_processes_of_a_run_share_the_everyday_server(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_sharing.py").write_text(SHARING)

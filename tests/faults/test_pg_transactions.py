@@ -183,7 +183,10 @@ def test_a_rebuild_cut_at_any_message_is_done(ledger: PgLedger, proxy: Proxy, ev
 # --- what migrates ------------------------------------------------------------------------------
 
 
-@FEW_AND_ALL
+@pytest.mark.parametrize(
+    "every",
+    [pytest.param(83, id="few"), pytest.param(4, id="many", marks=ALL.marks)],
+)
 def test_making_a_ledger_cut_at_any_message_is_done(pg_server: str, every: int) -> None:
     """Who opens it is told at once that there is no connection, where that was the first one."""
     with Proxy(pg_server) as proxy:

@@ -72,8 +72,8 @@ def run(code: str, folder: Path, *words: str, **variables: str) -> subprocess.Co
     "absent",
     [
         "",
-        "opentelemetry",
         "pydantic_ai",
+        pytest.param("opentelemetry", marks=pytest.mark.slow),
         pytest.param("boto3", marks=pytest.mark.slow),
         pytest.param("openai", marks=pytest.mark.slow),
     ],

@@ -659,7 +659,7 @@ MACHINES = {
     for name, store in BACKENDS.items()
 }
 # How many examples are tried, in a few seconds and at length, where it takes longer than elsewhere.
-EXAMPLES = {"postgres": (3, 15), "sqlite": (12, 150)}
+EXAMPLES = {"postgres": (3, 10), "sqlite": (12, 75)}
 
 
 def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:

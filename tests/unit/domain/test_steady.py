@@ -169,7 +169,7 @@ def decided(state: RangeState, command: Command, now: int) -> tuple[Any, ...]:
     return facts, type(decision.refusal), decision.already
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @for_all(st.data())
 def test_a5_within_its_time_a_decision_stays_the_same(data: st.DataObject) -> None:
     state = data.draw(reachable())

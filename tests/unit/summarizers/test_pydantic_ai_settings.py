@@ -134,11 +134,15 @@ def test_given_a_model_object_when_used_then_it_is_identified_and_may_not_be_a_f
     [
         ("pydantic_ai", "openai:m", "compaction-ledger[models]"),
         ("openai", "openai:m", "compaction-ledger[openai]"),
-        ("openai", "openai-compatible:m", "compaction-ledger[openai]"),
+        pytest.param(
+            "openai", "openai-compatible:m", "compaction-ledger[openai]", marks=pytest.mark.slow
+        ),
         ("anthropic", "anthropic:m", "compaction-ledger[anthropic]"),
-        ("boto3", "bedrock:m", "compaction-ledger[bedrock]"),
-        ("google.genai", "google:m", "compaction-ledger[google]"),
-        ("mistralai", "mistral:m", "pydantic-ai-slim[mistral]"),
+        pytest.param("boto3", "bedrock:m", "compaction-ledger[bedrock]", marks=pytest.mark.slow),
+        pytest.param(
+            "google.genai", "google:m", "compaction-ledger[google]", marks=pytest.mark.slow
+        ),
+        pytest.param("mistralai", "mistral:m", "pydantic-ai-slim[mistral]", marks=pytest.mark.slow),
     ],
 )
 def test_given_a_missing_package_when_made_then_the_error_names_the_extra(
