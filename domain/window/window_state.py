@@ -86,16 +86,13 @@ def with_chunk(state: WindowState, fact: ChunkCompleted) -> WindowState:
 
 
 def with_pin(state: WindowState, fact: PinAccepted) -> WindowState:
-    """The state with one pin more, which corrects the one that it names, and any of the same words."""
-    corrected = {name for name, pin in state.pins.items() if same_words(pin, fact)}
-    if fact.supersedes is not None:
-        corrected.add(fact.supersedes)
-    lifecycle = replace(state.lifecycle, version=state.version + 1, key=fact.window)
+    """The state with one pin more, which corrects the one that it names."""
+    corrected = {} if fact.supersedes is None else {fact.supersedes: fact.pin_id}
     return replace(
         state,
-        lifecycle=lifecycle,
+        lifecycle=replace(state.lifecycle, version=state.version + 1, key=fact.window),
         pins={**state.pins, fact.pin_id: fact},
-        superseded={**state.superseded, **dict.fromkeys(sorted(corrected), fact.pin_id)},
+        superseded={**state.superseded, **corrected},
     )
 
 

@@ -3,7 +3,7 @@
 ``decide(state, command)`` says what happens, ``evolve(state, fact)`` what is so afterwards; rules are judged
 in ``decide`` alone (A10). Claims, attempts and completions of chunks go by the same rules as those of ranges
 (:mod:`claim_rules`), told in the words of chunks. What chunks have of their own is where they may stand (T8,
-T11: :mod:`chunk_places`), and pins (T9: :mod:`pin_rules`).
+T11: :mod:`chunk_places`), and pins (T9: :mod:`pin_acceptance`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from compaction_ledger.domain.window.events import (
     ChunkFact,
     PinAccepted,
 )
-from compaction_ledger.domain.window.pin_rules import accept
+from compaction_ledger.domain.window.pin_acceptance import accept
 from compaction_ledger.domain.window.window_state import (
     EMPTY,
     StandingChunk,
