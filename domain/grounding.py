@@ -20,6 +20,7 @@ from compaction_ledger.domain.grounding_items import (
     goes_on_behind,
     items,
     stretches,
+    words,
 )
 
 _MANY = 64
@@ -54,13 +55,13 @@ class _Source:
     def __init__(self, texts: Iterable[str], *, many: bool) -> None:
         readings = (reading for text in texts for reading in _readings(text, _DEEPEST_JSON))
         self._text = "\n".join(_SPACE.sub(" ", reading) for reading in readings)
-        self._words = frozenset(_WORD.findall(self._text)) if many else None
+        self._words = frozenset(words(self._text)) if many else None
         self._last = 0
 
     def has(self, kind: GroundedKind, text: str) -> bool:
         """Whether it occurs as a whole. Looked for first from where the one before was found."""
         wanted = _SPACE.sub(" ", text)
-        if self._words is not None and not self._words.issuperset(_WORD.findall(wanted)):
+        if self._words is not None and not self._words.issuperset(words(wanted)):
             return False
         place = self._find(kind, wanted, self._last)
         if place < 0 and self._last:
@@ -83,7 +84,6 @@ class _Source:
 
 
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"\w+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 

@@ -91,6 +91,11 @@ _WHOLE_WORD = re.compile(rf"{_W}+")
 _WHOLE_NUMBER = re.compile(rf"\d++(?:[{_SEPARATORS}]\d++)*+")
 
 
+def words(text: str) -> list[str]:
+    """Its words and numbers, cut wherever something may end; letters of unspaced scripts are left out."""
+    return _WHOLE_WORD.findall(text)
+
+
 def stretches(text: str) -> re.Pattern[str] | None:
     """What has no place for ``text`` at all where it has one amid itself; ``None`` if unknown."""
     if _WHOLE_NUMBER.fullmatch(text):
