@@ -1,64 +1,142 @@
-"""Which pins a window takes (T9). That a quote stands in a user's message has been proved before."""
+"""Constraints found by rule, as whole sentences of the user's (T9). Every one is proven like any other."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 
-from compaction_ledger.domain.canonical import MAX_INTEGER
-from compaction_ledger.domain.errors import InvalidCommand, PinRefused
-from compaction_ledger.domain.identifiers import check_id, is_blank, is_hash, is_well_formed
-from compaction_ledger.domain.window.events import PinAccepted
-from compaction_ledger.domain.window.keys import check_key
-from compaction_ledger.domain.window.window_state import WindowState, same_words
+from compaction_ledger.domain.errors import PinRefused
+from compaction_ledger.domain.window.pin_context import context_problem
+from compaction_ledger.domain.window.pin_proof import MAX_QUOTE_CHARACTERS, check_quote
+from compaction_ledger.domain.window.pin_reading import Reading, read, words_of
+from compaction_ledger.domain.window.pin_tokens import boundary_problem
+from compaction_ledger.domain.window.pin_words import word_set
+
+MOST_PROPOSED = 8
+MOST_CHARACTERS_READ = 100_000
+"""Of a longer text only the beginning is searched for constraints."""
+
+LONGEST_PROPOSED = 600
+
+_ASKS = re.compile("[?？؟][\"'”’»」）) ]*$|[吗嗎呢][。.]?$|ですか[。.]?$|ますか[。.]?$|까요?[.]?$")
+_ASKING = word_set("""
+    what which who when where why how is are do does did can could would should will shall may was
+    welche welcher welches wer wann wo warum wie ist sind kann können darf que quel quelle quels
+    quelles qui quand où pourquoi comment est-ce qué cuál cuáles quién cuándo dónde cómo che quale
+    quali chi quando dove perché come qual quais quem onde como wat welke wie wanneer waar waarom
+    hoe is zijn kan
+    """)
+
+_WORDS = word_set("""
+    must mustn't never only no not max maximum min minimum always without limit limited budget
+    deadline allergic allergy vegan vegetarian kosher halal cannot avoid exclude except unless
+    require required requires forbidden exceed cap under below mandatory strictly ensure muss müssen
+    nie niemals nur kein keine keinen keinem keiner höchstens maximal mindestens immer ohne budget
+    frist limit grenze allergisch nicht vermeide verboten unbedingt spätestens jamais seulement
+    uniquement sans maximum minimum toujours doit doivent allergique aucun aucune pas interdit
+    échéance obligatoire nunca solo sólo solamente sin máximo mínimo siempre debe deben alérgico
+    alérgica ningún ninguna presupuesto límite plazo prohibido jamás mai soltanto senza massimo
+    minimo almeno sempre deve devono allergico allergica nessun nessuna scadenza vietato non não só
+    somente apenas sem máximo mínimo sempre deve devem orçamento limite prazo proibido nenhum
+    nenhuma geen nooit alleen maximaal hoogstens minstens minimaal altijd moet moeten zonder niet
+    uiterlijk verboden нельзя никогда только максимум минимум всегда должен должна должны без бюджет
+    аллергия срок لا فقط أبدا دائما يجب ميزانية حساسية ممنوع نباید فقط هرگز همیشه باید بودجه حساسیت
+    حداکثر حداقل
+    """)
+"""Words that state a constraint; each is in a pin proposed by rule."""
+
+_PAIRS = frozenset(
+    {
+        ("at", "most"), ("at", "least"), ("more", "than"), ("less", "than"), ("up", "to"), ("do", "not"),
+        ("prefer", "not"), ("bis", "zu"), ("au", "plus"), ("au", "moins"), ("al", "menos"), ("lo", "sumo"),
+        ("al", "massimo"), ("al", "più"), ("no", "máximo"), ("pelo", "menos"), ("ten", "hoogste"),
+        ("не", "более"), ("не", "менее"), ("не", "больше"), ("не", "надо"), ("не", "хочу"),
+    }
+)  # fmt: skip
+
+_UNSPACED = re.compile(
+    "不要|不能|不得|不可|不许|不吃|不超过|別|别|禁止|必须|必須|务必|只要|只能|只有|仅|最多|最少|至少|至多|超过|预算|預算|过敏|過敏|截止"
+    "|ないで|なければ|してはいけ|禁止|だけ|のみ|以内|以下|以上|必ず|絶対|予算|アレルギー|締め切り|までに|ません"
+    "|마세요|말고|안 돼|안 됩|금지|반드시|꼭|만 |이하|이상|최대|최소|예산|알레르기|까지|없이|않"
+)
 
 
-def accept(state: WindowState, pin: PinAccepted) -> PinRefused | Literal["already"] | None:
-    """Why a pin is not taken; ``"already"`` where it has been; ``None`` where it may be recorded.
+def propose_by_rules(text: str) -> list[str]:
+    """At most :data:`MOST_PROPOSED` quotes of ``text`` that state a constraint, in order; no questions.
 
-    The same words again are the same pin, under whatever id, unless they are said to correct another one
-    now: then the newer pin takes the place of both. Raises :class:`InvalidInput` kinds for a malformed one.
+    Each is a whole sentence, or several where one is not whole alone, exactly as it stands in ``text``, and
+    can be proven there. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Chinese,
+    Japanese, Korean, Russian, Arabic, Persian. Takes time linear in the text.
     """
-    _check(state, pin)
-    known = state.pins.get(pin.pin_id)
-    if known is not None:
-        if same_words(known, pin) and _says_no_more(known, pin):
-            return "already"
-        return PinRefused("pin_id_used", f"another pin has the id {pin.pin_id}")
-    if any(same_words(other, pin) and _says_no_more(other, pin) for other in state.pins.values()):
-        return "already"
-    if pin.supersedes is None:
-        return None
-    if pin.supersedes not in state.pins:
-        return PinRefused("unknown_pin", f"there is no pin {pin.supersedes} to correct")
-    newer = state.superseded.get(pin.supersedes)
-    if newer is None:
-        return None
-    return PinRefused("unknown_pin", f"pin {pin.supersedes} was corrected by {newer} before")
+    searched = text if len(text) <= MOST_CHARACTERS_READ else text[:MOST_CHARACTERS_READ]
+    reading = read(searched)
+    found: list[str] = []
+    for start, end in _merged(_candidates(reading)):
+        quote = searched[start:end]
+        if quote not in found and _can_be_proven(reading, quote, start, end):
+            found.append(quote)
+            if len(found) == MOST_PROPOSED:
+                break
+    return found
 
 
-def _says_no_more(known: PinAccepted, pin: PinAccepted) -> bool:
-    """Whether a pin of the same words corrects nothing that the known one does not."""
-    return pin.supersedes in (None, known.pin_id, known.supersedes)
+def states_constraint(sentence: str) -> bool:
+    """Whether a sentence says that something must, may not, or may only so far."""
+    found = words_of(sentence)
+    if any(word in _WORDS or word in _PROHIBITING for word in found):
+        return True
+    if any(pair in _PAIRS for pair in pairwise(found)):
+        return True
+    return _UNSPACED.search(sentence) is not None
 
 
-def _check(state: WindowState, pin: PinAccepted) -> None:
-    check_key(pin.window)
-    check_id(pin.pin_id, "pin id")
-    if pin.supersedes is not None:
-        check_id(pin.supersedes, "pin id")
-    if state.key is not None and state.key != pin.window:
-        raise InvalidCommand(
-            f"the pin is of {pin.window}, the stream of {state.key}", place="stream"
+_PROHIBITING = frozenset({"don't", "mustn't", "can't", "cannot", "won't", "shouldn't"})
+
+
+def _candidates(reading: Reading) -> Iterator[tuple[int, int]]:
+    for sentence, context in zip(reading.sentences, reading.contexts, strict=True):
+        span = reading.text[sentence.words : sentence.end]
+        if context.others or len(span) > LONGEST_PROPOSED or is_question(span):
+            continue
+        lead_states = context.lead is not None and states_constraint(
+            reading.text[context.lead : sentence.start][:LONGEST_PROPOSED]
         )
-    if not (0 <= pin.start < pin.end <= MAX_INTEGER):
-        raise InvalidCommand(f"{pin.start} to {pin.end} is no place in a text", place="quote")
-    if len(pin.quote) != pin.end - pin.start:
-        raise InvalidCommand("a quote is as long as its place in the text", place="quote")
-    if is_blank(pin.quote) or not is_well_formed(pin.quote):
-        raise InvalidCommand("a quote is well-formed text", place="quote")
-    if not (0 <= pin.message <= MAX_INTEGER and 0 <= pin.part <= MAX_INTEGER):
-        raise InvalidCommand(f"there is no part {pin.part} of message {pin.message}", place="pin")
-    if not is_hash(pin.digest):
-        raise InvalidCommand("the digest is not 64 lower-case hexadecimal digits", place="pin")
-    if not 0 <= pin.exchange <= MAX_INTEGER:
-        raise InvalidCommand(f"{pin.exchange} is no exchange of a user", place="pin")
+        if lead_states or states_constraint(span):
+            start = sentence.words if context.lead is None else context.lead
+            yield start, max(sentence.end, context.tail or 0)
+
+
+def _merged(spans: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Spans that overlap become one: the lines under an announcement are quoted with it, together."""
+    open_span: tuple[int, int] | None = None
+    for start, end in spans:
+        if open_span and start < open_span[1]:
+            open_span = (min(open_span[0], start), max(open_span[1], end))
+            continue
+        if open_span:
+            yield open_span
+        open_span = (start, end)
+    if open_span:
+        yield open_span
+
+
+def _can_be_proven(reading: Reading, quote: str, start: int, end: int) -> bool:
+    if len(quote) > MAX_QUOTE_CHARACTERS:
+        return False
+    try:
+        check_quote(quote)
+    except PinRefused:
+        return False
+    return (
+        boundary_problem(reading.text, start, end) is None
+        and context_problem(reading, start, end, parts=False) is None
+    )
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks: by its mark, its particle, or its first word."""
+    if _ASKS.search(sentence):
+        return True
+    first = words_of(sentence[:40])[:1]
+    return bool(first) and first[0] in _ASKING and sentence.rstrip()[-1:] not in ".!。！"
