@@ -29,6 +29,12 @@ UNSPACED = (
     "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
 )
 
+# What is folded to itself, but for the case of ASCII: taken by the stretch, not one by one.
+_PLAIN = (
+    "!-~\u3001-\u3003\u3008-\u3011\u3041-\u3096\u30a1-\u30fa\u30fc"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3"
+)
+
 _DROPPED = [
     *(0x00AD, 0x034F, 0x061C, 0x0640, 0x0670, 0x180E, 0xFEFF),  # soft hyphen, joiners, tatweel …
     *range(0x0610, 0x061B),
@@ -94,12 +100,17 @@ class _Patterns(NamedTuple):
 def _patterns() -> _Patterns:
     """Made when first needed: the marks of all scripts are looked up one by one."""
     places = (*range(0x300, 0x1F000), *range(0xE0100, 0xE01F0))
-    marks = _ranges([at for at in places if unicodedata.category(chr(at))[0] == "M"])
+    found = [at for at in places if unicodedata.category(chr(at))[0] == "M"]
+    marks = _ranges(found)
+    spaced_marks = _ranges([at for at in found if not is_unspaced(chr(at))])
     # Vowels and finals of Korean syllables and the marks of narrow kana go with what stands before them.
-    cluster = re.compile(rf"\s+|.[{marks}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
+    behind = rf"[{marks}\u1160-\u11ff\uff9e\uff9f]"
+    plain = rf"((?:[{_PLAIN}]| (?!\s))+)(?!{behind})"
+    cluster = re.compile(rf"{plain}|\s+|.{behind}*", re.DOTALL)
     word = rf"(?:[^\W_]|[{marks}])"
-    spaced = rf"(?:(?![{UNSPACED}]){word})"
-    return _Patterns(cluster, re.compile(rf"([{UNSPACED}]+)|{spaced}+"), word, spaced)
+    spaced = rf"(?:[^\W_{UNSPACED}]|[{spaced_marks}])"
+    run = re.compile(rf"([{UNSPACED}]+)|(?:[^\W_{UNSPACED}]+|[{spaced_marks}])+")
+    return _Patterns(cluster, run, word, spaced)
 
 
 def word_pattern() -> str:
@@ -121,14 +132,17 @@ def fold(text: str) -> Folded:
     starts: list[int] = []
     ends: list[int] = []
     folded = _folded_clusters()
-    at = 0
-    for cluster in _patterns().cluster.findall(text):
-        piece = folded[cluster]
-        end = at + len(cluster)
-        pieces.append(piece)
-        starts.extend([at] * len(piece))
-        ends.extend([end] * len(piece))
-        at = end
+    for cluster in _patterns().cluster.finditer(text):
+        at, end = cluster.span()
+        if cluster[1] is not None:
+            pieces.append(cluster[1].lower())
+            starts.extend(range(at, end))
+            ends.extend(range(at + 1, end + 1))
+        else:
+            piece = folded[cluster[0]]
+            pieces.append(piece)
+            starts.extend([at] * len(piece))
+            ends.extend([end] * len(piece))
     return Folded("".join(pieces), starts, ends)
 
 
@@ -136,7 +150,10 @@ def fold_text(text: str) -> str:
     """As :func:`fold`, the text alone."""
     if text.isascii() and not _TWO_SPACES.search(text):
         return text.lower().translate(_SPACES)
-    return "".join(map(_folded_clusters().__getitem__, _patterns().cluster.findall(text)))
+    folded = _folded_clusters()
+    return _patterns().cluster.sub(
+        lambda found: folded[found[0]] if found[1] is None else found[1].lower(), text
+    )
 
 
 def search_terms(text: str) -> Terms:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.facts import Fact
+from compaction_ledger.domain.history import HistoryIndex
+from compaction_ledger.domain.messages.shapes import SHAPES
 from compaction_ledger.domain.ports import (
     Admission,
     ReadModelStore,
@@ -36,6 +38,8 @@ from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.history.memory import MemoryHistoryIndex
+from compaction_ledger.infrastructure.history.sqlite import SQLiteHistoryIndex
 from compaction_ledger.infrastructure.originals.memory import MemoryOriginals
 from compaction_ledger.infrastructure.originals.sqlite import SQLiteOriginals
 from compaction_ledger.infrastructure.sqlite.database import open_database
@@ -50,6 +54,8 @@ from compaction_ledger.projections.sqlite import SQLiteReadModels
 from compaction_ledger.settings import Settings, is_database_url
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.history import HistorySearch
+from compaction_ledger.usecases.history_sources import HistoryStores
 from compaction_ledger.usecases.stopping import Stop
 from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
 from compaction_ledger.usecases.transcribing import ImportedFile
@@ -85,13 +91,15 @@ class Versions:
 class Parts:
     """An open ledger. ``transcripts`` is the embedded store, whatever the context reads from.
 
-    ``originals`` are those of the windows of running agents: the embedded ones, or a host's own.
+    ``originals`` are those of the windows of running agents: the embedded ones, or a host's own. ``history``
+    is the index of both; it is in memory where the ledger can only be read.
     ``admission`` asks ``shared_admission``, too, where there is a bound among processes.
     """
 
     context: Context
     transcripts: TranscriptStore
     originals: Originals
+    history: HistoryIndex
     read_models: ReadModelStore
     admission: Admission
     shared_admission: SharedAdmission | None
@@ -129,6 +137,7 @@ def open_sqlite(
             work=SQLiteWorkList(database, clock, transcripts),
             store=lambda: store_status(database),
             originals=SQLiteOriginals(database),
+            history=None if read_only else SQLiteHistoryIndex(database),
         )
     except BaseException:
         database.close()
@@ -161,6 +170,7 @@ def open_postgres(
         work=opened.work,
         store=opened.store,
         originals=opened.originals,
+        history=opened.history,
     )
 
 
@@ -273,6 +283,14 @@ def compactor(
         longest_attempt=int(settings.longest_attempt_seconds * 1_000_000),
         stop=stop,
     )
+
+
+def history_search(
+    parts: Parts, scope: str, conversation: str, run: str | None = None
+) -> HistorySearch:
+    """The history of one conversation, over an open ledger. Raises :class:`InvalidId`."""
+    stores = HistoryStores(parts.context.transcripts, parts.originals, parts.history, SHAPES)
+    return HistorySearch(stores, scope, conversation, run)
 
 
 def default_summarizer() -> Summarizer:
@@ -392,10 +410,12 @@ def parts_of(  # noqa: PLR0913 - the parts
     work: WorkList | None = None,
     store: Callable[[], StoreStatus] = _in_memory,
     originals: Originals | None = None,
+    history: HistoryIndex | None = None,
 ) -> Parts:
     """What an open ledger consists of, put together.
 
-    Without ``work`` there is a list in memory, and without ``originals`` they are kept in memory.
+    Without ``work`` there is a list in memory, and without ``originals`` or ``history`` they are kept in
+    memory.
     """
     local = LocalAdmission(settings.attempts_at_once)
     work = work or MemoryWorkList(log.now)
@@ -412,6 +432,7 @@ def parts_of(  # noqa: PLR0913 - the parts
         context=Context(log, transcripts, read_models, registry, policy, told),
         transcripts=transcripts,
         originals=MemoryOriginals() if originals is None else originals,
+        history=MemoryHistoryIndex() if history is None else history,
         read_models=read_models,
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,

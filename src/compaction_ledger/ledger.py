@@ -34,6 +34,7 @@ from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, On
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivering import record_delivery
+from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.importing import (
     ImportedSummary,
     import_summary,
@@ -407,6 +408,15 @@ class Ledger:
     ) -> Sequence[Recorded]:
         """Everything that was recorded of one range, in order."""
         return self._parts.context.log.history(RangeKey(scope, conversation, from_pair))
+
+    def history_search(
+        self, conversation: str, *, scope: str = DEFAULT_SCOPE, run: str | None = None
+    ) -> HistorySearch:
+        """Search and reread the complete transcript of one conversation, and of no other (T15).
+
+        ``run`` is the run that asks: whose messages are meant by ids alone.
+        """
+        return composition.history_search(self._parts, scope, conversation, run)
 
     def range_of(self, entry: Recorded) -> RangeKey | None:
         """The range that a recorded fact is about; ``None`` for a delivery."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from compaction_ledger.domain.history import HistoryIndex
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore, WorkList
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.status import StoreStatus
@@ -15,6 +16,8 @@ from compaction_ledger.infrastructure.event_store.postgres_recorder import (
     CLOCK_SECONDS,
     SealedPostgresRecorder,
 )
+from compaction_ledger.infrastructure.history.memory import MemoryHistoryIndex
+from compaction_ledger.infrastructure.history.postgres import PostgresHistoryIndex
 from compaction_ledger.infrastructure.originals.postgres import PostgresOriginals
 from compaction_ledger.infrastructure.postgres import migrating, roles
 from compaction_ledger.infrastructure.postgres.address import parse_address
@@ -34,6 +37,7 @@ class PostgresParts(NamedTuple):
     log: LedgerLog
     transcripts: TranscriptStore
     originals: Originals
+    history: HistoryIndex
     read_models: ReadModelStore
     shared_admission: SharedAdmission | None
     work: WorkList
@@ -67,6 +71,7 @@ def open_parts(
             LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
             transcripts,
             PostgresOriginals(database),
+            MemoryHistoryIndex() if read_only else PostgresHistoryIndex(database),
             PostgresReadModels(database, registry),
             shared,
             PostgresWorkList(database, transcripts),

@@ -24,6 +24,7 @@ from compaction_ledger.infrastructure.event_store.application import LedgerLog, 
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
+from compaction_ledger.infrastructure.history.memory import MemoryHistoryIndex
 from compaction_ledger.infrastructure.originals.memory import MemoryOriginals
 from compaction_ledger.infrastructure.postgres import database as postgres
 from compaction_ledger.infrastructure.postgres import migrating
@@ -97,6 +98,7 @@ class MemoryBackend:
         self._recorder = SealedMemoryRecorder(self.clock)
         self._transcripts = MemoryTranscripts()
         self._originals = MemoryOriginals()
+        self._history = MemoryHistoryIndex()
         self._work = MemoryWorkList(self.clock)
         self._read_models: dict[str, MemoryReadModels] = {}
 
@@ -112,6 +114,7 @@ class MemoryBackend:
             lambda: None,
             work=self._work,
             originals=self._originals,
+            history=self._history,
         )
 
     def recorder(self) -> SealedMemoryRecorder:
@@ -217,6 +220,7 @@ class PostgresBackend:
             work=opened.work,
             store=opened.store,
             originals=opened.originals,
+            history=opened.history,
         )
 
     def database(self) -> postgres.Database:
