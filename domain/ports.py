@@ -20,6 +20,9 @@ from compaction_ledger.domain.read_models import (
     RangeCensus,
     RangeRow,
     SummaryRow,
+    WindowChunkRow,
+    WindowDeliveryRow,
+    WindowPinRow,
 )
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
@@ -208,6 +211,24 @@ class ReadModels(Protocol):
 
     def deliveries(self, scope: str, conversation: str) -> Sequence[DeliveryRow]:
         """Recorded deliveries, in the log's order."""
+        ...
+
+    def window_chunks(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowChunkRow]:
+        """Every identity of a chunk, of one run or of all, by run and first message."""
+        ...
+
+    def window_pins(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowPinRow]:
+        """Every pin, current and corrected ones, in the log's order."""
+        ...
+
+    def window_deliveries(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowDeliveryRow]:
+        """Recorded requests of a run or of all, in the log's order."""
         ...
 
 

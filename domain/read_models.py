@@ -8,7 +8,9 @@ from typing import Literal
 
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
 from compaction_ledger.domain.prompts import Verdict
+from compaction_ledger.domain.window.events import PinProposer
 
+ChunkStatus = Literal["claimed", "running", "failed", "released", "exhausted", "completed"]
 SummaryStatus = Literal[
     "claimed", "running", "failed", "released", "exhausted", "completed", "imported"
 ]
@@ -110,6 +112,100 @@ class DeliveryRow:
     shape: str
     bytes_used: int
     bytes_allowed: int
+    request_digest: str
+    index: int
+    recorded_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChunkRow:
+    """One identity of a chunk of a run's window. The text is not here: it is kept in the log, at ``index``.
+
+    ``replaces`` are the identities that it takes the place of once it is completed; ``replaced_by`` is that
+    of the bigger one that took its place (T8). ``ungrounded`` counts what its summary says without its
+    source (T13); ``None`` until there is one.
+    """
+
+    scope: str
+    conversation: str
+    run: str
+    first: int
+    last: int
+    identity: str
+    source_hash: str
+    model: ModelIdentity
+    prompt: PromptVersion
+    replaces: tuple[str, ...]
+    status: ChunkStatus
+    replaced_by: str | None
+    attempts: int
+    holder: str | None
+    expires_at: int | None
+    retry_at: int | None
+    failure: str | None
+    index: int | None
+    recorded_at: int | None
+    ungrounded: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    updated_index: int
+    updated_at: int
+
+    @property
+    def stands(self) -> bool:
+        """Whether it has a summary and no bigger chunk has taken its place (T8)."""
+        return self.status == "completed" and self.replaced_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPinRow:
+    """One pin: the user's exact words, where they stand, and by which newer pin they were corrected (T9)."""
+
+    scope: str
+    conversation: str
+    run: str
+    pin_id: str
+    message: int
+    digest: str
+    part: int
+    start: int
+    end: int
+    quote: str
+    exchange: int
+    proposer: PinProposer
+    supersedes: str | None
+    superseded_by: str | None
+    index: int
+    recorded_at: int
+
+    @property
+    def current(self) -> bool:
+        """Whether no newer pin corrects it."""
+        return self.superseded_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDeliveryRow:
+    """One recorded request of a run, counted; the whole of it is in the log, at ``index``.
+
+    ``verbatim``, ``summarized`` and ``left_out`` count messages.
+    """
+
+    delivery_id: str
+    scope: str
+    conversation: str
+    run: str
+    shape: str
+    verbatim: int
+    summarized: int
+    left_out: int
+    chunks: int
+    pins: int
+    stubs: int
+    tokens: int
+    limit: int
+    bytes_sent: int
+    bytes_reused: int
     request_digest: str
     index: int
     recorded_at: int

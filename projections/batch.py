@@ -16,7 +16,12 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 from compaction_ledger.domain.log import Recorded
-from compaction_ledger.domain.window.events import WindowFact
+from compaction_ledger.domain.window.events import (
+    ChunkClaimed,
+    PinAccepted,
+    WindowDelivered,
+    WindowFact,
+)
 from compaction_ledger.projections.generations import Key, Session, Values
 from compaction_ledger.projections.records import (
     RECORDS,
@@ -24,8 +29,11 @@ from compaction_ledger.projections.records import (
     RangeRecord,
     Record,
     SummaryRecord,
+    WindowChunkRecord,
+    WindowPinRecord,
     columns,
 )
+from compaction_ledger.projections.window_records import key_of
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -51,6 +59,9 @@ class BatchRows:
         }
         self._look_up(RangeRecord, ranges, ranges)
         self._read(AttemptRecord, [(identity,) for identity in touched.ended])
+        for kind, keys in ((WindowChunkRecord, touched.chunks), (WindowPinRecord, touched.pins)):
+            if keys:
+                self._look_up(kind, keys, [(key,) for key in keys])
 
     def summary(self, identity: str) -> SummaryRecord | None:
         seen = self._seen[SummaryRecord]
@@ -63,6 +74,14 @@ class BatchRows:
     def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
         seen = self._seen[AttemptRecord]
         return seen[key] if key in seen else self._one(AttemptRecord, key)
+
+    def chunk(self, identity: str) -> WindowChunkRecord | None:
+        seen = self._seen[WindowChunkRecord]
+        return seen[identity] if identity in seen else self._one(WindowChunkRecord, identity)
+
+    def pin(self, key: str) -> WindowPinRecord | None:
+        seen = self._seen[WindowPinRecord]
+        return seen[key] if key in seen else self._one(WindowPinRecord, key)
 
     def put(self, record: Record) -> None:
         kind = type(record)
@@ -108,14 +127,19 @@ class _Touched(NamedTuple):
     identities: set[str]
     ranges: set[tuple[str, str, int]]
     ended: set[str]
+    chunks: set[str]
+    pins: set[str]
 
 
 def _touched(entries: Sequence[Recorded]) -> _Touched:
-    found = _Touched(set(), set(), set())
+    found = _Touched(set(), set(), set(), set(), set())
     begun: set[str] = set()
     for entry in entries:
         fact = entry.fact
-        if isinstance(fact, RequestDelivered | WindowFact):
+        if isinstance(fact, RequestDelivered):
+            continue
+        if isinstance(fact, WindowFact):
+            _touch_window(found, fact)
             continue
         found.identities.add(fact.identity)
         if isinstance(fact, (RangeClaimed, SummaryImported)):
@@ -125,6 +149,18 @@ def _touched(entries: Sequence[Recorded]) -> _Touched:
         elif fact.identity not in begun and _ends_an_attempt(fact):
             found.ended.add(fact.identity)
     return found
+
+
+def _touch_window(found: _Touched, fact: WindowFact) -> None:
+    if isinstance(fact, WindowDelivered):
+        return
+    if isinstance(fact, PinAccepted):
+        names = (fact.pin_id, fact.supersedes)
+        found.pins.update(key_of(fact.window, name) for name in names if name is not None)
+        return
+    found.chunks.add(fact.identity)
+    if isinstance(fact, ChunkClaimed):
+        found.chunks.update(fact.job.replaces)
 
 
 def _ends_an_attempt(fact: RangeFact) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.events import (
@@ -23,30 +23,25 @@ from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.range_stream import MAX_ATTEMPTS
 from compaction_ledger.domain.read_models import RangeStatus
+from compaction_ledger.projections import window_fold
 from compaction_ledger.projections.records import (
     AttemptRecord,
     DeliveryRecord,
     RangeRecord,
-    Record,
     SummaryRecord,
 )
+from compaction_ledger.projections.rows import Rows
 from compaction_ledger.projections.verdicts import Judge
-
-
-class Rows(Protocol):
-    """The rows as they are so far. What is got may be changed when it is put again."""
-
-    def summary(self, identity: str) -> SummaryRecord | None: ...
-    def range(self, key: tuple[str, str, int]) -> RangeRecord | None: ...
-    def attempt(self, key: tuple[str, int]) -> AttemptRecord | None: ...
-    def put(self, record: Record) -> None: ...
 
 
 def apply(rows: Rows, entry: Recorded, judge: Judge) -> None:
     """Change ``rows`` by one recorded fact."""
-    known = _APPLY.get(type(entry.fact))
-    if known is not None:
-        known(rows, entry, entry.fact, judge)
+    kind = type(entry.fact)
+    of_window = window_fold.APPLY.get(kind)
+    if of_window is None:
+        _APPLY[kind](rows, entry, entry.fact, judge)
+    else:
+        of_window(rows, entry, entry.fact)
 
 
 def _claimed(rows: Rows, entry: Recorded, fact: RangeClaimed, judge: Judge) -> None:

@@ -13,7 +13,7 @@ from compaction_ledger.domain.canonical import MAX_INTEGER
 from compaction_ledger.domain.errors import DamagedReadModel
 from compaction_ledger.projections.records import RECORDS, Record
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the tables and of what the fold puts into them: another number with every change of either."""
 
 MAX_NUMBER = 10**9 - 1

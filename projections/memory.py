@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -17,49 +17,66 @@ from compaction_ledger.domain.read_models import (
     RangeRow,
     RangeStatus,
     SummaryRow,
+    WindowChunkRow,
+    WindowDeliveryRow,
+    WindowPinRow,
 )
 from compaction_ledger.projections.fold import apply
 from compaction_ledger.projections.records import (
+    RECORDS,
     AttemptRecord,
     DeliveryRecord,
     RangeRecord,
     Record,
     SummaryRecord,
+    WindowChunkRecord,
+    WindowDeliveryRecord,
+    WindowPinRecord,
 )
 
 BATCH = 500
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class MemoryRows:
     """All rows in dictionaries by primary key."""
 
     def __init__(self) -> None:
-        self.summaries: dict[str, SummaryRecord] = {}
-        self.ranges: dict[tuple[str, str, int], RangeRecord] = {}
-        self.attempts: dict[tuple[str, int], AttemptRecord] = {}
-        self.deliveries: dict[str, DeliveryRecord] = {}
+        self.tables: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
 
     def summary(self, identity: str) -> SummaryRecord | None:
-        return self.summaries.get(identity)
+        return self.tables[SummaryRecord].get(identity)
 
     def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
-        return self.ranges.get(key)
+        return self.tables[RangeRecord].get(key)
 
     def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
-        return self.attempts.get(key)
+        return self.tables[AttemptRecord].get(key)
+
+    def chunk(self, identity: str) -> WindowChunkRecord | None:
+        return self.tables[WindowChunkRecord].get(identity)
+
+    def pin(self, key: str) -> WindowPinRecord | None:
+        return self.tables[WindowPinRecord].get(key)
 
     def put(self, record: Record) -> None:
-        match record:
-            case SummaryRecord():
-                self.summaries[record.identity] = record
-            case RangeRecord():
-                self.ranges[record.key_values()] = record
-            case AttemptRecord():
-                self.attempts[record.key_values()] = record
-            case DeliveryRecord():
-                self.deliveries[record.delivery_id] = record
-            case _:
-                raise TypeError(f"no table for {type(record).__name__}")
+        kind = type(record)
+        self.tables[kind][kind.keys_of(record)] = record
+
+    def all(self, kind: type[AnyRecord]) -> list[AnyRecord]:
+        """The rows of one table, in the order in which they came."""
+        return list(self.tables[kind].values())
+
+
+AnyWindowRecord = TypeVar(
+    "AnyWindowRecord", WindowChunkRecord, WindowPinRecord, WindowDeliveryRecord
+)
+
+
+def _chunk_order(record: WindowChunkRecord) -> tuple[str, int, str]:
+    return record.run, record.first_message, record.identity
 
 
 class MemoryReadModels:
@@ -96,7 +113,7 @@ class MemoryReadModels:
         with self._lock:  # rows change in place while a batch is applied
             found = [
                 r
-                for r in self._rows.summaries.values()
+                for r in self._rows.all(SummaryRecord)
                 if (r.scope, r.conversation) == (scope, conversation)
             ]
             found.sort(key=lambda r: (r.from_pair, r.identity))
@@ -108,14 +125,14 @@ class MemoryReadModels:
         with self._lock:
             return [
                 record.row()
-                for _, record in sorted(self._rows.ranges.items())
+                for _, record in sorted(self._rows.tables[RangeRecord].items())
                 if scope in (None, record.scope) and conversation in (None, record.conversation)
             ]
 
     def census(self) -> RangeCensus:
         """How many ranges there are of each status."""
         with self._lock:
-            ranges = [record.row() for record in self._rows.ranges.values()]
+            ranges = [record.row() for record in self._rows.all(RangeRecord)]
             expiries = [row.expires_at for row in ranges if row.expires_at is not None]
             counts: Counter[RangeStatus] = Counter(row.status for row in ranges)
             return RangeCensus(self._position, counts, min(expiries, default=None))
@@ -124,7 +141,7 @@ class MemoryReadModels:
         with self._lock:
             found = [
                 r
-                for r in self._rows.attempts.values()
+                for r in self._rows.all(AttemptRecord)
                 if (r.scope, r.conversation) == (scope, conversation)
             ]
             return [r.row() for r in sorted(found, key=lambda r: r.started_index)]
@@ -133,22 +150,50 @@ class MemoryReadModels:
         with self._lock:
             found = [
                 r
-                for r in self._rows.deliveries.values()
+                for r in self._rows.all(DeliveryRecord)
                 if (r.scope, r.conversation) == (scope, conversation)
             ]
             return [r.row() for r in sorted(found, key=lambda r: r.idx)]
 
+    def window_chunks(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowChunkRow]:
+        """Every identity of a chunk, by run and first message."""
+        with self._lock:
+            found = self._of_windows(WindowChunkRecord, (scope, conversation), run)
+            return [record.row() for record in sorted(found, key=_chunk_order)]
+
+    def window_pins(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowPinRow]:
+        """Every pin, in the log's order."""
+        with self._lock:
+            found = self._of_windows(WindowPinRecord, (scope, conversation), run)
+            return [record.row() for record in sorted(found, key=lambda r: r.idx)]
+
+    def window_deliveries(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowDeliveryRow]:
+        """Recorded requests, in the log's order."""
+        with self._lock:
+            found = self._of_windows(WindowDeliveryRecord, (scope, conversation), run)
+            return [record.row() for record in sorted(found, key=lambda r: r.idx)]
+
+    def _of_windows(
+        self, kind: type[AnyWindowRecord], of: tuple[str, str], run: str | None
+    ) -> list[AnyWindowRecord]:
+        return [
+            record
+            for record in self._rows.all(kind)
+            if (record.scope, record.conversation) == of and run in (None, record.run)
+        ]
+
     def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""
-        tables: dict[str, Mapping[Any, Record]] = {
-            "summaries": self._rows.summaries,
-            "ranges": self._rows.ranges,
-            "attempts": self._rows.attempts,
-            "deliveries": self._rows.deliveries,
-        }
         with self._lock:
             return {
-                name: sorted(r.values() for r in rows.values()) for name, rows in tables.items()
+                kind.table: sorted(record.values() for record in self._rows.all(kind))
+                for kind in RECORDS
             }
 
     def snapshot(self) -> tuple[int, str, RecordValues]:

@@ -371,11 +371,12 @@ def _unnested(kinds: Sequence[str]) -> str:
 
 def _condition(given: Mapping[str, str]) -> tuple[str, list[str]]:
     """What says of a row ``r`` that its columns have these values, and the parameters to it."""
-    if set(given) == _CONVERSATION:
-        same = f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)"
-        return same, [escaped(given["scope"]), escaped(given["conversation"])]
-    same = " AND ".join(f"r.{name} = %s" for name in given) or "true"
-    return same, list(map(escaped, given.values()))
+    same = [f"r.{name} = %s" for name in given if name not in _CONVERSATION]
+    if set(given) < _CONVERSATION:
+        same += [f"r.{name} = %s" for name in given]
+    elif given:
+        same.insert(0, f"{_NAME.format('r')} = {{schema}}.conversation_name(%s::text, %s::text)")
+    return " AND ".join(same) or "true", list(map(escaped, given.values()))
 
 
 def _select_serving(kind: type[Record], number: int, on: str, order: str) -> str:

@@ -16,6 +16,9 @@ from compaction_ledger.domain.read_models import (
     RangeCensus,
     RangeRow,
     SummaryRow,
+    WindowChunkRow,
+    WindowDeliveryRow,
+    WindowPinRow,
 )
 from compaction_ledger.projections import verdicts
 from compaction_ledger.projections.following import Follower
@@ -34,6 +37,9 @@ from compaction_ledger.projections.records import (
     RangeRecord,
     Record,
     SummaryRecord,
+    WindowChunkRecord,
+    WindowDeliveryRecord,
+    WindowPinRecord,
     columns,
 )
 
@@ -112,6 +118,28 @@ class StoredReadModels:
         rows = self._select(DeliveryRecord, (scope, conversation), "idx")
         return list(map(DeliveryRecord.row_of, rows))
 
+    def window_chunks(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowChunkRow]:
+        """Every identity of a chunk, by run and first message."""
+        order = "run, first_message, identity"
+        rows = self._select(WindowChunkRecord, (scope, conversation), order, run)
+        return list(map(WindowChunkRecord.row_of, rows))
+
+    def window_pins(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowPinRow]:
+        """Every pin, in the log's order."""
+        rows = self._select(WindowPinRecord, (scope, conversation), "idx", run)
+        return list(map(WindowPinRecord.row_of, rows))
+
+    def window_deliveries(
+        self, scope: str, conversation: str, run: str | None = None
+    ) -> Sequence[WindowDeliveryRow]:
+        """Recorded requests, in the log's order."""
+        rows = self._select(WindowDeliveryRecord, (scope, conversation), "idx", run)
+        return list(map(WindowDeliveryRecord.row_of, rows))
+
     def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""
         return self.snapshot()[2]
@@ -178,10 +206,14 @@ class StoredReadModels:
             raise DamagedReadModel(f"the read models cannot be read: {error}") from error
 
     def _select(
-        self, kind: type[Record], of: tuple[str | None, str | None], order: str
+        self,
+        kind: type[Record],
+        of: tuple[str | None, str | None],
+        order: str,
+        run: str | None = None,
     ) -> Sequence[Values]:
-        """The rows of one table as they stand there, of one scope or conversation or of all."""
-        named = zip(("scope", "conversation"), of, strict=True)
+        """The rows of one table as they stand there, of one scope or conversation or run, or of all."""
+        named = zip(("scope", "conversation", "run"), (*of, run), strict=True)
         given = {name: value for name, value in named if value is not None}
         if not all(map(is_well_formed, given.values())):
             return []  # there is no such conversation, and no database takes the question (E4)

@@ -381,7 +381,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT relname, substring(relname FROM '[0-9]+$')::bigint FROM pg_class
         WHERE relnamespace = '{read_models}'::regnamespace AND relkind = 'r'
-            AND relname ~ '^(summaries|ranges|attempts|deliveries)_[1-9][0-9]{0,8}$'
+            AND relname ~ '^(summaries|ranges|attempts|deliveries|window_chunks|window_pins|window_deliveries)_[1-9][0-9]{0,8}$'
 $$;
 
 -- Drop the tables of generations that are over, and say how many are left because somebody still reads them (or has made
@@ -418,8 +418,8 @@ DECLARE
     number bigint;
     granted record;
 BEGIN
-    IF of_layout <> 1 THEN
-        RAISE EXCEPTION 'the tables of the read models are of layout 1, not %', of_layout;
+    IF of_layout <> 2 THEN
+        RAISE EXCEPTION 'the tables of the read models are of layout 2, not %', of_layout;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('{read_models}', 0));
     number := 1 + greatest( -- no number is ever used again: others may still know it as another generation
@@ -507,6 +507,76 @@ BEGIN
             request_digest text COLLATE "C" NOT NULL,
             idx            bigint NOT NULL,
             recorded_at    bigint NOT NULL
+        );
+        CREATE TABLE {read_models}.window_chunks_%1$s (
+            identity       text COLLATE "C" PRIMARY KEY,
+            scope          text COLLATE "C" NOT NULL,
+            conversation   text COLLATE "C" NOT NULL,
+            run            text COLLATE "C" NOT NULL,
+            first_message  bigint NOT NULL,
+            last_message   bigint NOT NULL,
+            source_hash    text COLLATE "C" NOT NULL,
+            provider       text COLLATE "C" NOT NULL,
+            model          text COLLATE "C" NOT NULL,
+            settings       text COLLATE "C" NOT NULL,
+            prompt         text COLLATE "C" NOT NULL,
+            prompt_version bigint NOT NULL,
+            replaces       text COLLATE "C" NOT NULL,
+            status         text COLLATE "C" NOT NULL,
+            claim_id       text COLLATE "C" NOT NULL,
+            replaced_by    text COLLATE "C",
+            attempts       bigint NOT NULL,
+            holder         text COLLATE "C",
+            expires_at     bigint,
+            retry_at       bigint,
+            failure        text COLLATE "C",
+            idx            bigint,
+            recorded_at    bigint,
+            ungrounded     bigint,
+            input_tokens   bigint,
+            output_tokens  bigint,
+            updated_index  bigint NOT NULL,
+            updated_at     bigint NOT NULL
+        );
+        CREATE TABLE {read_models}.window_pins_%1$s (
+            pin_key       text COLLATE "C" PRIMARY KEY,
+            scope         text COLLATE "C" NOT NULL,
+            conversation  text COLLATE "C" NOT NULL,
+            run           text COLLATE "C" NOT NULL,
+            pin_id        text COLLATE "C" NOT NULL,
+            message       bigint NOT NULL,
+            digest        text COLLATE "C" NOT NULL,
+            part          bigint NOT NULL,
+            quote_start   bigint NOT NULL,
+            quote_end     bigint NOT NULL,
+            quote         text COLLATE "C" NOT NULL,
+            exchange      bigint NOT NULL,
+            proposer      text COLLATE "C" NOT NULL,
+            supersedes    text COLLATE "C",
+            superseded_by text COLLATE "C",
+            idx           bigint NOT NULL,
+            recorded_at   bigint NOT NULL
+        );
+        CREATE TABLE {read_models}.window_deliveries_%1$s (
+            delivery_key   text COLLATE "C" PRIMARY KEY,
+            delivery_id    text COLLATE "C" NOT NULL,
+            scope          text COLLATE "C" NOT NULL,
+            conversation   text COLLATE "C" NOT NULL,
+            run            text COLLATE "C" NOT NULL,
+            shape          text COLLATE "C" NOT NULL,
+            verbatim       bigint NOT NULL,
+            summarized     bigint NOT NULL,
+            left_out       bigint NOT NULL,
+            chunks         bigint NOT NULL,
+            pins           bigint NOT NULL,
+            stubs          bigint NOT NULL,
+            tokens         bigint NOT NULL,
+            token_limit    bigint NOT NULL,
+            bytes_sent     bigint NOT NULL,
+            bytes_reused   bigint NOT NULL,
+            request_digest text COLLATE "C" NOT NULL,
+            idx            bigint NOT NULL,
+            recorded_at    bigint NOT NULL
         )
     $ddl$, number);
     FOR granted IN
@@ -517,7 +587,8 @@ BEGIN
     LOOP
         EXECUTE format(
             'GRANT %1$s ON {read_models}.summaries_%2$s, {read_models}.ranges_%2$s, '
-            '{read_models}.attempts_%2$s, {read_models}.deliveries_%2$s TO %3$s',
+            '{read_models}.attempts_%2$s, {read_models}.deliveries_%2$s, {read_models}.window_chunks_%2$s, '
+            '{read_models}.window_pins_%2$s, {read_models}.window_deliveries_%2$s TO %3$s',
             granted.what, number, granted.whom
         );
     END LOOP;
@@ -538,7 +609,13 @@ BEGIN
         CREATE INDEX IF NOT EXISTS attempts_%1$s_conversation
             ON {read_models}.attempts_%1$s ({schema}.conversation_name(scope, conversation));
         CREATE INDEX IF NOT EXISTS deliveries_%1$s_conversation
-            ON {read_models}.deliveries_%1$s ({schema}.conversation_name(scope, conversation))
+            ON {read_models}.deliveries_%1$s ({schema}.conversation_name(scope, conversation));
+        CREATE INDEX IF NOT EXISTS window_chunks_%1$s_conversation
+            ON {read_models}.window_chunks_%1$s ({schema}.conversation_name(scope, conversation));
+        CREATE INDEX IF NOT EXISTS window_pins_%1$s_conversation
+            ON {read_models}.window_pins_%1$s ({schema}.conversation_name(scope, conversation));
+        CREATE INDEX IF NOT EXISTS window_deliveries_%1$s_conversation
+            ON {read_models}.window_deliveries_%1$s ({schema}.conversation_name(scope, conversation))
     $ddl$, number);
 END $$;
 

@@ -29,6 +29,7 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database, in_schema
 from compaction_ledger.infrastructure.postgres.migrating import migrate
 from compaction_ledger.infrastructure.postgres.roles import role_statements
+from compaction_ledger.projections.generations import LAYOUT
 
 PASSWORD = "for a test"
 
@@ -314,7 +315,7 @@ WRITING = {
     "insert a run": "INSERT INTO {schema}.runs SELECT * FROM {schema}.runs LIMIT 0",
     "put a generation forward": "UPDATE {read_models}.generations SET position = position + 1",
     "hold generations": "SELECT {read_models}.hold_generations()",
-    "begin a generation": "SELECT {read_models}.begin_generation(1, '')",
+    "begin a generation": f"SELECT {{read_models}}.begin_generation({LAYOUT}, '')",
     "index a generation": "SELECT {read_models}.index_generation({n})",
     "switch the generation": "SELECT {read_models}.switch_generation({n})",
     "drop generations": "SELECT {read_models}.drop_generations()",

@@ -79,3 +79,76 @@ CREATE TABLE deliveries_{g} (
     idx            INTEGER NOT NULL,
     recorded_at    INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE window_chunks_{g} (
+    identity       TEXT PRIMARY KEY,
+    scope          TEXT NOT NULL,
+    conversation   TEXT NOT NULL,
+    run            TEXT NOT NULL,
+    first_message  INTEGER NOT NULL,
+    last_message   INTEGER NOT NULL,
+    source_hash    TEXT NOT NULL,
+    provider       TEXT NOT NULL,
+    model          TEXT NOT NULL,
+    settings       TEXT NOT NULL,
+    prompt         TEXT NOT NULL,
+    prompt_version INTEGER NOT NULL,
+    replaces       TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    claim_id       TEXT NOT NULL,
+    replaced_by    TEXT,
+    attempts       INTEGER NOT NULL,
+    holder         TEXT,
+    expires_at     INTEGER,
+    retry_at       INTEGER,
+    failure        TEXT,
+    idx            INTEGER,
+    recorded_at    INTEGER,
+    ungrounded     INTEGER,
+    input_tokens   INTEGER,
+    output_tokens  INTEGER,
+    updated_index  INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL
+);
+
+CREATE TABLE window_pins_{g} (
+    pin_key       TEXT PRIMARY KEY,
+    scope         TEXT NOT NULL,
+    conversation  TEXT NOT NULL,
+    run           TEXT NOT NULL,
+    pin_id        TEXT NOT NULL,
+    message       INTEGER NOT NULL,
+    digest        TEXT NOT NULL,
+    part          INTEGER NOT NULL,
+    quote_start   INTEGER NOT NULL,
+    quote_end     INTEGER NOT NULL,
+    quote         TEXT NOT NULL,
+    exchange      INTEGER NOT NULL,
+    proposer      TEXT NOT NULL,
+    supersedes    TEXT,
+    superseded_by TEXT,
+    idx           INTEGER NOT NULL,
+    recorded_at   INTEGER NOT NULL
+);
+
+CREATE TABLE window_deliveries_{g} (
+    delivery_key   TEXT PRIMARY KEY,
+    delivery_id    TEXT NOT NULL,
+    scope          TEXT NOT NULL,
+    conversation   TEXT NOT NULL,
+    run            TEXT NOT NULL,
+    shape          TEXT NOT NULL,
+    verbatim       INTEGER NOT NULL,
+    summarized     INTEGER NOT NULL,
+    left_out       INTEGER NOT NULL,
+    chunks         INTEGER NOT NULL,
+    pins           INTEGER NOT NULL,
+    stubs          INTEGER NOT NULL,
+    tokens         INTEGER NOT NULL,
+    token_limit    INTEGER NOT NULL,
+    bytes_sent     INTEGER NOT NULL,
+    bytes_reused   INTEGER NOT NULL,
+    request_digest TEXT NOT NULL,
+    idx            INTEGER NOT NULL,
+    recorded_at    INTEGER NOT NULL
+);
