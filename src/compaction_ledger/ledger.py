@@ -12,9 +12,8 @@ from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.errors import InvalidSetting
-from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
-from compaction_ledger.domain.log import RangeKey, Recorded
+from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import (
     Progress,
     ReadModels,
@@ -45,6 +44,7 @@ from compaction_ledger.usecases.planning import ConversationPlan, plan_conversat
 from compaction_ledger.usecases.reading import catch_up, rebuild
 from compaction_ledger.usecases.status import LedgerStatus, ledger_status
 from compaction_ledger.usecases.stopping import NeverStop, Stop
+from compaction_ledger.usecases.streams import stream_of
 from compaction_ledger.usecases.transcribing import FileImport, transcribe
 from compaction_ledger.usecases.verifying import Verification, verify
 from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
@@ -52,7 +52,13 @@ from compaction_ledger.worker import OnConversation, WorkerRun, run_worker
 if TYPE_CHECKING:
     from threading import Event
     from types import TracebackType
-    from typing import Self
+    from typing import Literal, Self
+
+    from compaction_ledger.domain.window.pins import PinProposer
+    from compaction_ledger.domain.window.policy import WindowBudget
+    from compaction_ledger.domain.window.summarization import ChunkSummarizer
+    from compaction_ledger.domain.window.tokens import TokenCounter
+    from compaction_ledger.window import Window
 
 READ_BATCH = 500
 LOOK_RANGES = 4
@@ -418,15 +424,46 @@ class Ledger:
         """
         return composition.history_search(self._parts, scope, conversation, run)
 
+    def window(  # noqa: PLR0913 - each has its default
+        self,
+        conversation: str,
+        *,
+        run: str,
+        shape: str,
+        budget: WindowBudget | int,
+        scope: str = DEFAULT_SCOPE,
+        summarizer: ChunkSummarizer | None = None,
+        counter: TokenCounter | None = None,
+        proposer: PinProposer | Literal["rules"] | None = "rules",
+        strict: bool = False,
+        background: bool = True,
+    ) -> Window:
+        """The window of one run of a conversation, while its agent works (T1 to T15).
+
+        ``budget`` is in tokens: a limit, or a :class:`WindowBudget`. ``shape`` names the provider's messages:
+        ``openai-chat``, ``openai-responses``, ``anthropic``, ``converse`` or ``pydantic-ai``. Without a
+        summarizer the embedded one is used, offline. ``proposer`` says which of the user's words are pinned:
+        ``"rules"``, one of your own, or ``None``. ``strict``: a summary that says what its source does not is
+        a failed attempt (T13). Without ``background`` chunks are summarized in :meth:`Window.compact`.
+        """
+        from compaction_ledger.window_parts import (  # noqa: PLC0415 - on first use
+            WindowOptions,
+            open_window,
+        )
+
+        options = WindowOptions(budget, shape, summarizer, counter, proposer, strict)
+        return open_window(
+            self._parts, self._settings, (scope, conversation, run), options, background=background
+        )
+
     def range_of(self, entry: Recorded) -> RangeKey | None:
-        """The range that a recorded fact is about; ``None`` for a delivery."""
-        if isinstance(entry.fact, RequestDelivered):
-            return None
-        for earlier in (entry, *self._parts.context.log.stream(entry.stream)):
-            if isinstance(earlier.fact, (RangeClaimed, SummaryImported)):
-                job = earlier.fact.job
-                return RangeKey(job.scope, job.conversation, job.from_pair)
-        return None
+        """The range that a recorded fact is about; ``None`` for a delivery, and for a fact of a window."""
+        key = self.stream_of(entry)
+        return key if isinstance(key, RangeKey) else None
+
+    def stream_of(self, entry: Recorded) -> StreamKey | None:
+        """The range or window that a recorded fact is about; ``None`` for a delivery of a conversation."""
+        return stream_of(self._parts.context.log, entry)
 
     def at(self, *, index: int | None = None, time: int | None = None) -> ReadModels:
         """The read models as they were after event ``index``, or at ``time`` in µs since the epoch (P5).

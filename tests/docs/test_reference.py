@@ -17,11 +17,21 @@ from compaction_ledger.domain.eligibility import LeftOutReason
 from compaction_ledger.domain.errors import DamagedLog, LedgerError
 from compaction_ledger.domain.events import DeliveredPairs, DeliveredSummary, ReleaseReason
 from compaction_ledger.domain.finish import FAILURE_CODES, FinishFacts, FinishSignal, Usage
+from compaction_ledger.domain.grounding import GroundedKind, Ungrounded
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.manifest import Disposition, Mode, RejectionReason
 from compaction_ledger.domain.planning import PlanStatus
 from compaction_ledger.domain.prompts import Verdict
 from compaction_ledger.domain.read_models import AttemptOutcome, RangeStatus, SummaryStatus
+from compaction_ledger.domain.window.chunks import ChunkJob
+from compaction_ledger.domain.window.events import (
+    DeliveredChunk,
+    DeliveredMessages,
+    DeliveredStub,
+    PinProposer,
+)
+from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.window.policy import BudgetNumbers
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.usecases.claiming import RangeResult
 
@@ -68,11 +78,22 @@ def test_example_of_an_event_is_one(topic: str) -> None:
 
 def test_members_of_parts() -> None:
     assert _first_column(EVENTS["Job"]) == [field.name for field in fields(Job)]
+    assert _first_column(EVENTS["Chunk job"]) == [field.name for field in fields(ChunkJob)]
     parts = [*fields(FinishFacts), *fields(Usage)]
     assert _first_column(EVENTS["Finish and usage"]) == [field.name for field in parts]
     delivered = EVENTS["`RequestDelivered@1`"]
     for field in (*fields(DeliveredPairs), *fields(DeliveredSummary)):
         assert f"`{field.name}`" in delivered
+    delivered = EVENTS["`WindowDelivered@1`"]
+    for part in (WindowKey, DeliveredMessages, DeliveredChunk, DeliveredStub):
+        assert all(f"`{field.name}`" in delivered for field in fields(part))
+    for part, section in ((BudgetNumbers, "ChunkClaimed@1"), (Ungrounded, "ChunkCompleted@1")):
+        assert all(f"`{field.name}`" in EVENTS[f"`{section}`"] for field in fields(part))
+
+
+def test_words_of_pins_and_of_what_is_not_grounded_are_named() -> None:
+    assert all(f"`{word}`" in EVENTS["`PinAccepted@1`"] for word in get_args(PinProposer))
+    assert all(f"`{word}`" in EVENTS["`ChunkCompleted@1`"] for word in get_args(GroundedKind))
 
 
 def test_signals_are_named() -> None:

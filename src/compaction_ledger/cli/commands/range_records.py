@@ -26,7 +26,8 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 from compaction_ledger.domain.facts import Fact
-from compaction_ledger.domain.log import RangeKey, Recorded
+from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
+from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.ledger import Ledger
 
 _FACT: TypeAdapter[Fact] = TypeAdapter(Fact)
@@ -86,25 +87,26 @@ def log_document(
     """At most ``limit`` events from index ``first``, of one conversation or scope or of all."""
     size = ledger.size()
     found: list[EventRecord] = []
-    ranges: dict[str, RangeKey | None] = {}
+    streams: dict[str, StreamKey | None] = {}
     following = first
     for entry in ledger.events(first, size):
         if len(found) == limit:
             break
         following = entry.index + 1
-        if entry.stream not in ranges:
-            ranges[entry.stream] = ledger.range_of(entry)
-        record = event_record(entry, ranges[entry.stream])
+        if entry.stream not in streams:
+            streams[entry.stream] = ledger.stream_of(entry)
+        record = event_record(entry, streams[entry.stream])
         if scope in (None, record.scope) and conversation in (None, record.conversation):
             found.append(record)
     return LogDocument(size=size, next=following if following < size else None, events=found)
 
 
-def event_record(entry: Recorded, key: RangeKey | None) -> EventRecord:
-    """One event, with the range that it is about."""
+def event_record(entry: Recorded, key: StreamKey | None) -> EventRecord:
+    """One event, with the range or window that it is about."""
     name, schema = composition.stored_name(entry.fact)
     delivered = entry.fact if isinstance(entry.fact, RequestDelivered) else None
     about = key or delivered
+    of_range = key if isinstance(key, RangeKey) else None
     return EventRecord(
         index=entry.index,
         recorded_at=moment(entry.recorded_at),
@@ -114,7 +116,8 @@ def event_record(entry: Recorded, key: RangeKey | None) -> EventRecord:
         version=entry.version,
         scope=about.scope if about else None,
         conversation=about.conversation if about else None,
-        from_pair=key.from_pair if key else None,
-        to_pair=key.from_pair + PAIRS_PER_RANGE - 1 if key else None,
+        from_pair=of_range.from_pair if of_range else None,
+        to_pair=of_range.from_pair + PAIRS_PER_RANGE - 1 if of_range else None,
+        run=key.run if isinstance(key, WindowKey) else None,
         fact=_FACT.dump_python(entry.fact, mode="json"),
     )

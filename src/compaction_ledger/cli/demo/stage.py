@@ -49,7 +49,7 @@ class Stage:
     def events(self, start: int) -> list[EventRecord]:
         """What was recorded since index ``start``."""
         ledger = self.ledger
-        return [event_record(entry, ledger.range_of(entry)) for entry in ledger.events(start)]
+        return [event_record(entry, ledger.stream_of(entry)) for entry in ledger.events(start)]
 
     def range(self, from_pair: int) -> ShowDocument:
         """All that the ledger knows of a range."""

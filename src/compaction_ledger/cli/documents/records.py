@@ -251,9 +251,12 @@ class EventRecord(Document):
     scope: str | None
     conversation: str | None
     from_pair: Count | None
-    """Of the range that it is about; `null` for a delivery."""
+    """Of the range that it is about; `null` for a delivery and for an event of a window."""
 
     to_pair: Count | None
+    run: str | None
+    """The run whose window it is about; `null` for an event of a range or a delivery of a conversation."""
+
     fact: dict[str, Any]
     """As stored; its members depend on name and schema version."""
 

@@ -141,6 +141,8 @@ def _about(event: EventRecord) -> str:
 
 def _where(event: EventRecord) -> str:
     where = event.conversation or "?"
+    if event.run is not None:
+        return f"{where} run {event.run}"
     return where if event.from_pair is None else f"{where} {event.from_pair}-{event.to_pair}"
 
 
@@ -158,4 +160,14 @@ _TELL: dict[str, Callable[[dict[str, Any]], str]] = {
     "ClaimReleased": lambda fact: str(fact["reason"]),
     "SummaryImported": lambda fact: f"from {fact['origin']}",
     "RequestDelivered": lambda fact: f"{fact['bytes_used']:,} of {fact['bytes_allowed']:,} bytes",
+    "ChunkClaimed": lambda fact: (
+        f"messages {fact['job']['first']}-{fact['job']['last']}, by {fact['holder']}"
+    ),
+    "ChunkAttemptStarted": lambda fact: f"attempt {fact['number']}",
+    "ChunkClaimRenewed": lambda fact: f"until {moment(fact['expires_at'])[:19]}Z",
+    "ChunkAttemptFailed": lambda fact: ", ".join([fact["failure"], *fact["also"]]),
+    "ChunkCompleted": lambda fact: f"{len(fact['text']):,} characters",
+    "ChunkClaimReleased": lambda fact: str(fact["reason"]),
+    "PinAccepted": lambda fact: f"{fact['pin_id']}, in message {fact['message']}",
+    "WindowDelivered": lambda fact: f"{fact['tokens']:,} of {fact['limit']:,} tokens",
 }
