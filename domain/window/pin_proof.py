@@ -97,11 +97,13 @@ def check_pin(pin: PinAccepted, wire_text: str) -> None:
         raise PinRefused("part_of_a_token", f"pin {pin.pin_id} cuts a word: {problem}")
 
 
-def pin_id(window: WindowKey, message: int, part: int, start: int, end: int) -> str:
-    """The id of the pin at a place: the same place gives the same id, and no other conversation has it.
+def pin_id(
+    window: WindowKey, message: int, part: int, start: int, end: int, supersedes: str | None = None
+) -> str:
+    """The id of a pin: the same words that correct the same pin have one id, in this run and no other.
 
     The first 16 hexadecimal digits of ``SHA-256(tag || 0x00 || RFC 8785 of
-    {"conversation","end","message","part","run","scope","start","v":1})``.
+    {"conversation","end","message","part","run","scope","start","supersedes","v":1})``.
     """
     place = {
         "conversation": window.conversation,
@@ -111,6 +113,7 @@ def pin_id(window: WindowKey, message: int, part: int, start: int, end: int) -> 
         "run": window.run,
         "scope": window.scope,
         "start": start,
+        "supersedes": supersedes,
         "v": 1,
     }
     return tagged_sha256(PIN_TAG, encode_ordered(place))[:16]

@@ -1,0 +1,71 @@
+"""Which parts of a message are the user's own words (T9): pins come from there and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from compaction_ledger.domain.errors import PinRefused
+from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part, Wire
+from compaction_ledger.domain.window.pin_proof import check_quote, prove
+
+_PROMPT = "user-prompt"
+
+
+def users_parts(shape: MessageShape, entry: Entry) -> list[Part]:
+    """The texts of a user's own message, in order. Raises :class:`PinRefused` with ``not_users_words``.
+
+    A message that begins no turn is none: instructions, an assistant's answer, a tool's result, and what
+    stands beside a result. Where a message says of each part who speaks (Pydantic AI), the user's count.
+    """
+    if entry.role != "user" or not entry.begins_turn:
+        raise PinRefused("not_users_words", f"message {entry.position} is not a user's own")
+    return [
+        part
+        for part in shape.parts(entry.wire)
+        if part.kind == "text" and _is_spoken_by_user(entry.wire, part.part)
+    ]
+
+
+def find_in(
+    quote: str, parts: Sequence[Part], part: int | None = None
+) -> tuple[Part, tuple[int, int]]:
+    """The first of ``parts`` in which ``quote`` is proven, and where there; or only the one numbered ``part``.
+
+    What the user says in one part may announce what stands in the next, so the proof is also made in all of
+    them together. Raises :class:`PinRefused` as :func:`prove`, with what is wrong at the best place.
+    """
+    check_quote(quote)
+    refusals: list[PinRefused] = []
+    before = 0
+    whole = _BETWEEN.join(each.text for each in parts)
+    for each in parts:
+        if part is None or each.part == part:
+            try:
+                place = prove(quote, each.text)
+                if len(parts) > 1:
+                    prove(quote, whole, before + place[0])
+            except PinRefused as refusal:
+                refusals.append(refusal)
+            else:
+                return each, place
+        before += len(each.text) + len(_BETWEEN)
+    if not refusals:
+        raise PinRefused("not_found", "there is no such text of the user's in the message")
+    raise max(refusals, key=lambda refusal: _NEARNESS.get(refusal.reason, 0))
+
+
+_BETWEEN = "\n\n"
+_NEARNESS: Mapping[str, int] = {"out_of_context": 2, "part_of_a_token": 1}
+
+
+def _is_spoken_by_user(wire: Wire, part: int) -> bool:
+    """Whether a part is the user's, as far as the message tells its parts apart by a ``part_kind``."""
+    parts: object = wire.get("parts")
+    if not isinstance(parts, list):
+        return True
+    each = cast("list[object]", parts)
+    spoken = each[part] if part < len(each) else None
+    if not isinstance(spoken, Mapping):
+        return True
+    return cast("Mapping[str, object]", spoken).get("part_kind", _PROMPT) == _PROMPT
