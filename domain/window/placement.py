@@ -234,10 +234,11 @@ class _Placing:
         if layout.cut > max(self.covered, head):
             lead.append(omission_block(max(self.covered, head), layout.cut - 1))
             lead += self._instructions(position, layout.cut)
-        apart = [
+        told = {pin.pin.pin_id for pin in shown}
+        apart = [  # what the verbatim turns do not say, or what corrects a pin that stands above
             pin
             for pin in self.pins.elsewhere
-            if pin.pin.message < layout.cut or pin.replaces is not None
+            if pin.pin.message < layout.cut or pin.pin.supersedes in told
         ]
         if apart:
             lead.append(pins_block(apart))

@@ -1,0 +1,1 @@
+"""`window demo`: an agent's run that is compacted while it goes on."""

@@ -1,0 +1,138 @@
+"""The next request of a run: read, keep, look what holds, place, plan (T3 to T11). Calls no model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.identity import ModelIdentity
+from compaction_ledger.domain.messages.interface import Wire
+from compaction_ledger.domain.window.chunks import ChunkJob
+from compaction_ledger.domain.window.placement import (
+    Holding,
+    Request,
+    Room,
+    Transcript,
+    WindowManifest,
+    place,
+)
+from compaction_ledger.domain.window.reuse import common_prefix, sent
+from compaction_ledger.domain.window.window_stream import fold
+from compaction_ledger.usecases.window.context import Messages, WindowContext
+from compaction_ledger.usecases.window.holding import (
+    Held,
+    RejectedItem,
+    holding_now,
+    sorted_record,
+    window_facts,
+)
+from compaction_ledger.usecases.window.planning import (
+    NothingDue,
+    Situation,
+    is_going_to_be_regrouped,
+    plan_job,
+)
+from compaction_ledger.usecases.window.reading import Turn, encode_all, read_turn
+from compaction_ledger.usecases.window.recording import Recorder
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What to send: ``messages`` in the shape of the run. The rest says what they are and what is to be
+    done.
+
+    ``due`` is the chunk that should be summarized before one of the next turns; ``nothing_due`` says why
+    there is none. ``rejected``: recorded summaries and pins that do not hold now. Bytes are those of the
+    messages' JSON.
+    """
+
+    messages: list[Wire]
+    manifest: WindowManifest
+    due: ChunkJob | None
+    nothing_due: NothingDue | None
+    rejected: tuple[RejectedItem, ...]
+    bytes_sent: int
+    bytes_reused: int
+    encoded: Sequence[bytes] = field(repr=False)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the messages, as counted."""
+        return self.manifest.tokens
+
+
+class Preparer:
+    """Prepares one request of a run after the other."""
+
+    def __init__(self, context: WindowContext, model: ModelIdentity) -> None:
+        self._context = context
+        self._model = model
+        self._recorder = Recorder(context)
+        self._before: Sequence[bytes] = ()
+
+    def keep(self, messages: Messages) -> Turn:
+        """Read the run's complete list of messages, and keep what is new.
+
+        Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2), kinds of
+        :class:`StoreError`.
+        """
+        context = self._context
+        turn = read_turn(context.shape, messages, context.gauge, context.budget.externalize_over)
+        self._recorder.record(turn)
+        return turn
+
+    def prepare(self, turn: Turn, beside: int = 0) -> Prepared:
+        """The request of a turn that is kept. ``beside``: tokens that stand apart from the messages.
+
+        Raises :class:`WindowTooSmall` (T6), kinds of :class:`StoreError`.
+        """
+        context = self._context
+        digests = self._recorder.digests
+        try:
+            entries = context.log.history(context.key)
+        except DamagedLog as error:  # then there are the originals (H9), and the manifest says why
+            return self._from_originals(turn.transcript, beside, error)
+        record, state = sorted_record(entries), fold(window_facts(entries))
+        held = holding_now(
+            context, record, [chunk.identity for chunk in state.chunks], turn.messages, digests
+        )
+        situation = Situation(
+            turn, record, state, held.holding.chunks, digests, 0, context.log.now()
+        )
+        regrouping = is_going_to_be_regrouped(context, self._model, situation)
+        request = self._place(turn.transcript, held, beside, regrouping=regrouping)
+        due = plan_job(
+            context, self._model, replace(situation, tokens=request.manifest.tokens + beside)
+        )
+        return self._prepared(request, held, due)
+
+    def _from_originals(self, transcript: Transcript, beside: int, error: DamagedLog) -> Prepared:
+        logger.warning("the log of %s cannot be read: %s", self._context.key, error)
+        held = Held(Holding(), (RejectedItem("", error.code),))
+        request = self._place(transcript, held, beside, regrouping=False)
+        return self._prepared(request, held, "rejected")
+
+    def _place(
+        self, transcript: Transcript, held: Held, beside: int, *, regrouping: bool
+    ) -> Request:
+        budget = self._context.budget
+        room = Room(budget.limit, beside, None if regrouping else budget.summaries)
+        return place(transcript, held.holding, room, encode_all, self._context.gauge.count)
+
+    def _prepared(self, request: Request, held: Held, due: ChunkJob | NothingDue) -> Prepared:
+        reused = common_prefix(self._before, request.encoded)
+        self._before = request.encoded
+        return Prepared(
+            messages=request.messages,
+            manifest=request.manifest,
+            due=due if isinstance(due, ChunkJob) else None,
+            nothing_due=None if isinstance(due, ChunkJob) else due,
+            rejected=held.rejected,
+            bytes_sent=sent(request.encoded),
+            bytes_reused=reused,
+            encoded=request.encoded,
+        )

@@ -1,0 +1,122 @@
+"""Between a host's messages and JSON: the objects of provider libraries, bytes, and back again (T1).
+
+A message that is JSON already is used as it is. One that holds objects of a provider's library, as agents
+append the answers they got, is turned into JSON to be read; what is sent in the end is the host's own
+object wherever it stands unchanged.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from compaction_ledger.domain.errors import MalformedMessage
+from compaction_ledger.domain.messages.interface import Wire
+
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class HostMessages:
+    """A host's list of messages, as JSON; and what stands for which of its objects."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._given: dict[int, Any] = {}
+        self._kept: list[Any] = []
+        self.wires: list[Wire] = [
+            self._message(message, position) for position, message in enumerate(messages)
+        ]
+
+    def back(self, messages: Sequence[Wire]) -> list[Any]:
+        """``messages`` with the host's own objects in place of what was made of them here."""
+        return [self._back(message) for message in messages]
+
+    def _message(self, message: Any, position: int) -> Wire:
+        wire = self._json(message, f"message {position}")
+        if not isinstance(wire, Mapping):
+            raise MalformedMessage(
+                f"is no JSON object but {type(message).__name__}", place=f"message {position}"
+            )
+        return cast(Wire, wire)
+
+    def _json(self, value: Any, place: str) -> Any:
+        """The JSON of a value: the value itself where it is JSON all through."""
+        if isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return base64.b64encode(bytes(value)).decode()  # as Bedrock writes them on the wire
+        made: Any
+        if isinstance(value, Mapping):
+            members = cast("Mapping[str, Any]", value)
+            made = {key: self._json(member, place) for key, member in members.items()}
+            same = type(value) is dict and all(made[key] is members[key] for key in members)
+        elif isinstance(value, (list, tuple)):
+            items = cast("Sequence[Any]", value)
+            made = [self._json(item, place) for item in items]
+            same = type(value) is list and all(map(_is, made, items))
+        else:
+            made, same = self._dumped(value, place), False
+        if same:
+            return value
+        self._given[id(made)] = value
+        self._kept.append(made)  # as long as it is there, nothing else has its id
+        return made
+
+    def _dumped(self, value: Any, place: str) -> Any:
+        """An object of a provider's library, which are pydantic models."""
+        dump = getattr(value, "model_dump", None)
+        if dump is None:
+            raise MalformedMessage(
+                f"holds a {type(value).__name__}, which is not JSON", place=place
+            )
+        return dump(mode="json", exclude_unset=True)
+
+    def _back(self, value: Any) -> Any:
+        given = self._given.get(id(value))
+        if given is not None:
+            return given
+        made: Any
+        if type(value) is dict:
+            members = cast("dict[str, Any]", value)
+            made = {key: self._back(member) for key, member in members.items()}
+            return made if any(made[key] is not members[key] for key in members) else value
+        if type(value) is list:
+            items: list[Any] = value
+            made = [self._back(item) for item in items]
+            return value if all(map(_is, made, items)) else made
+        return value
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def reported_tokens(response: object) -> int | None:
+    """The tokens of the request as a provider's response reports them, cached ones included; ``None`` if
+    it does not.
+
+    OpenAI: ``usage.prompt_tokens`` or ``usage.input_tokens``. Anthropic: ``usage.input_tokens`` and those
+    read from and written to its cache. Converse: ``usage.inputTokens`` and likewise.
+    """
+    usage = _member(response, "usage")
+    if usage is None:
+        return None
+    for name, beside in _REPORTED:
+        tokens = _member(usage, name)
+        if type(tokens) is int:
+            more = [_member(usage, other) for other in beside]
+            return tokens + sum(number for number in more if type(number) is int)
+    return None
+
+
+_REPORTED = (
+    ("prompt_tokens", ()),
+    ("inputTokens", ("cacheReadInputTokens", "cacheWriteInputTokens")),
+    ("input_tokens", ("cache_read_input_tokens", "cache_creation_input_tokens")),
+)
+
+
+def _member(value: object, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value).get(name)
+    return getattr(value, name, None)

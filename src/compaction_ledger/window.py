@@ -1,0 +1,269 @@
+"""The public face of a running agent's window: prepare each request, compact between turns, pin, search,
+wrap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self
+
+from compaction_ledger.domain.errors import InvalidSetting, StoreError
+from compaction_ledger.domain.window.chunks import ChunkJob
+from compaction_ledger.domain.window.events import PinAccepted
+from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.window.pins import PinProposer
+from compaction_ledger.domain.window.window_stream import current_pins
+from compaction_ledger.usecases.history import HistorySearch
+from compaction_ledger.usecases.history_tools import call_tool, tool_definitions
+from compaction_ledger.usecases.window.background import Background
+from compaction_ledger.usecases.window.compacting import ChunkCompactor, ChunkOutcome
+from compaction_ledger.usecases.window.context import Messages, WindowContext
+from compaction_ledger.usecases.window.delivering import record_window_delivery
+from compaction_ledger.usecases.window.pinning import Pinning
+from compaction_ledger.usecases.window.preparing import Prepared, Preparer
+from compaction_ledger.usecases.window.reading import encode_all
+from compaction_ledger.usecases.window.wires import HostMessages, reported_tokens
+
+logger = logging.getLogger(__name__)
+
+ARGUMENTS: Mapping[str, str] = {
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic": "messages",
+    "converse": "messages",
+}
+"""By shape: the argument of the provider's call that holds the messages."""
+
+BESIDE = (
+    "system",
+    "instructions",
+    "tools",
+    "toolConfig",
+    "functions",
+    "response_format",
+    "text_format",
+)
+"""Arguments that are part of what the model reads, and count against the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowParts:
+    """What the composition root puts a window together from."""
+
+    context: WindowContext
+    compactor: ChunkCompactor
+    history: HistorySearch
+    proposer: PinProposer | None
+
+
+class Window:
+    """The window of one run. Use one for each run and process; it may be used from several threads.
+
+    Each request is prepared from the run's complete list of messages. Chunks that are due are summarized
+    in the background, unless ``background`` is off: then :meth:`compact` does it when it is called.
+    """
+
+    def __init__(self, parts: WindowParts, *, background: bool = True) -> None:
+        self._parts = parts
+        self._preparer = Preparer(parts.context, parts.compactor.summarizer.model)
+        self._pinning = Pinning(parts.context, parts.proposer)
+        self._background = Background("compaction-ledger window") if background else None
+        self._lock = RLock()
+        self._due: ChunkJob | None = None
+        self._last: Prepared | None = None
+        self._sent = self._reused = 0
+
+    @property
+    def key(self) -> WindowKey:
+        """Scope, conversation and run."""
+        return self._parts.context.key
+
+    # --- a turn ---
+
+    def prepare(self, messages: Messages, *, beside: int = 0) -> Prepared:
+        """The request for the run's complete list of messages, as JSON objects of its shape.
+
+        ``beside``: tokens of what stands apart from them (system prompt, tools). The list is not changed.
+        Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2),
+        :class:`WindowTooSmall` (T6), kinds of :class:`StoreError`.
+        """
+        with self._lock:
+            turn = self._preparer.keep(messages)
+            self._pinning.look(turn)
+            prepared = self._preparer.prepare(turn, beside)
+            self._due, self._last = prepared.due, prepared
+            self._sent += prepared.bytes_sent
+            self._reused += prepared.bytes_reused
+        if prepared.due is not None and self._background is not None:
+            self._background.give(self._compact_in_background)
+        return prepared
+
+    def observe(self, tokens: int) -> None:
+        """The provider reported so many tokens for the last prepared request: counts are corrected by it
+        (T3).
+        """
+        with self._lock:
+            if self._last is not None:
+                counted = self._last.manifest.tokens + self._last.manifest.beside
+                self._parts.context.gauge.observe(counted, tokens)
+
+    @property
+    def prefix_reuse(self) -> float:
+        """The share of all bytes sent that stood at the same place in the request before (T10); 0.0 before
+        any.
+        """
+        return self._reused / self._sent if self._sent else 0.0
+
+    def deliver(self, prepared: Prepared, *, delivery_id: str | None = None) -> int:
+        """Record that ``prepared`` was really sent; the delivery's index in the log."""
+        return record_window_delivery(self._parts.context, prepared, delivery_id)
+
+    # --- compaction ---
+
+    def compact(self) -> ChunkOutcome | None:
+        """Summarize the chunk that was due at the last turn, now and here; ``None`` if none was."""
+        with self._lock:
+            job, self._due = self._due, None
+        return None if job is None else self._parts.compactor.compact(job)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for what runs in the background; whether it ended within ``timeout`` seconds."""
+        return self._background is None or self._background.wait(timeout)
+
+    def _compact_in_background(self) -> None:
+        outcome = self.compact()
+        if outcome is not None:
+            logger.info("messages %d to %d: %s", outcome.first, outcome.last, outcome.result)
+
+    # --- pins ---
+
+    def pin(
+        self, quote: str, *, message: int | None = None, supersedes: str | None = None
+    ) -> PinAccepted:
+        """Pin the user's exact words (T9). Without ``message`` the newest user message that has them.
+
+        The message must have been part of a prepared request. Raises :class:`PinRefused`.
+        """
+        return self._pinning.pin(quote, message, supersedes)
+
+    def pins(self) -> tuple[PinAccepted, ...]:
+        """The current pins of this run, in the order they were accepted."""
+        return current_pins(self._parts.context.log.load_window(self.key))
+
+    # --- the whole transcript ---
+
+    @property
+    def history(self) -> HistorySearch:
+        """Search and rereading, bound to this scope and conversation (T15)."""
+        return self._parts.history
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The rereading tools, as definitions in the shape of this run."""
+        return tool_definitions(self._parts.context.shape.name)
+
+    def call_tool(self, name: str, arguments: str | Mapping[str, Any]) -> str:
+        """Answer a call of one of :meth:`tools`, as JSON text for the tool's result. Never raises for bad
+        arguments.
+        """
+        return call_tool(self._parts.history, name, arguments)
+
+    # --- hooks ---
+
+    def wrap(self, call: Callable[..., Any], *, argument: str | None = None) -> Callable[..., Any]:
+        """``call`` of a provider's library, with its messages prepared: an agent's loop stays as it is.
+
+        Where the store fails, the messages go as they are. ``argument`` names the parameter with the
+        messages, if it is not the usual one of the shape.
+        """
+        name = self._argument(argument)
+
+        @wraps(call)
+        def prepared_call(*args: Any, **kwargs: Any) -> Any:
+            response = call(*args, **self._prepared(name, kwargs))
+            self._observe(response)
+            return response
+
+        return prepared_call
+
+    def awrap(
+        self, call: Callable[..., Awaitable[Any]], *, argument: str | None = None
+    ) -> Callable[..., Awaitable[Any]]:
+        """As :meth:`wrap`, of an asynchronous call: preparing runs in a thread."""
+        name = self._argument(argument)
+
+        @wraps(call)
+        async def prepared_call(*args: Any, **kwargs: Any) -> Any:
+            response = await call(*args, **await asyncio.to_thread(self._prepared, name, kwargs))
+            await asyncio.to_thread(self._observe, response)
+            return response
+
+        return prepared_call
+
+    def history_processor(self) -> Callable[[list[Any]], Awaitable[list[Any]]]:
+        """For Pydantic AI: a history processor that hands the model prepared messages."""
+        from compaction_ledger.usecases.window.pydantic_messages import (  # noqa: PLC0415 - an extra
+            processor,
+        )
+
+        if self._parts.context.shape.name != "pydantic-ai":
+            raise InvalidSetting("needs a window of the shape pydantic-ai", place="shape")
+        return processor(self._prepare_wires)
+
+    def _prepare_wires(self, messages: Messages) -> Sequence[Any]:
+        try:
+            return self.prepare(messages).messages
+        except StoreError as error:
+            logger.warning("a request goes as it is: %s", error)
+            return messages
+
+    def _argument(self, argument: str | None) -> str:
+        name = argument or ARGUMENTS.get(self._parts.context.shape.name)
+        if name is None:
+            raise InvalidSetting("name the argument that holds the messages", place="argument")
+        return name
+
+    def _prepared(self, name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        given = kwargs.get(name)
+        if not isinstance(given, list):
+            raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
+        host = HostMessages(given)
+        try:
+            prepared = self.prepare(host.wires, beside=self._tokens_beside(kwargs))
+        except StoreError as error:
+            logger.warning("a request goes as it is: %s", error)
+            return dict(kwargs)
+        return {**kwargs, name: host.back(prepared.messages)}
+
+    def _tokens_beside(self, kwargs: Mapping[str, Any]) -> int:
+        beside = [{name: kwargs[name]} for name in BESIDE if kwargs.get(name)]
+        return sum(self._parts.context.gauge.count(encode_all(HostMessages(beside).wires)))
+
+    def _observe(self, response: object) -> None:
+        tokens = reported_tokens(response)
+        if tokens is not None:
+            self.observe(tokens)
+
+    # --- its end ---
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Begin no more compaction and wait for the one that runs; whether it ended within ``timeout``
+        seconds.
+        """
+        return self._background is None or self._background.close(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,78 @@
+"""Servers that speak the protocols of S3 and DynamoDB over HTTP, on the loopback interface: moto's.
+
+One server serves both, in a thread of the test process; other processes reach it by its address. One
+request is answered after the other, so that a condition is judged and a write done in one step, as in the
+real services.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from threading import Lock, Thread
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+moto_server = pytest.importorskip("moto.moto_server.werkzeug_app", reason="moto is not installed")
+werkzeug = pytest.importorskip("werkzeug.serving", reason="moto's server is not installed")
+
+REGION = "eu-central-1"
+_names = count()
+
+
+@contextmanager
+def running_aws() -> Iterator[str]:
+    """The address of a server that is ended with the context."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    inner = moto_server.DomainDispatcherApplication(moto_server.create_backend_app)
+    turn = Lock()
+
+    def app(environ: Mapping[str, Any], start_response: Any) -> list[bytes]:
+        with turn:
+            answer = inner(environ, start_response)
+            try:
+                return list(answer)
+            finally:
+                if hasattr(answer, "close"):
+                    answer.close()
+
+    server = werkzeug.make_server("127.0.0.1", 0, app, threaded=True)
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def client(kind: str, url: str, *, tries: int = 3, read_timeout: float = 20) -> Any:
+    """A client of ``s3`` or ``dynamodb`` at ``url``."""
+    return boto3.client(
+        kind,
+        endpoint_url=url,
+        region_name=REGION,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(
+            connect_timeout=5,
+            read_timeout=read_timeout,
+            retries={"mode": "standard", "max_attempts": tries},
+        ),
+    )
+
+
+def fresh_name() -> str:
+    """A name that no bucket or table of this process has yet."""
+    return f"ledger-{next(_names)}"
+
+
+def make_bucket(s3: Any, name: str) -> None:
+    """An empty bucket."""
+    s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
