@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """What ``-n auto`` means: three processes for two cores, as many tests wait for others."""
     named = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    return int(named) if named else -(-3 * len(os.sched_getaffinity(0)) // 2)
+    if named:
+        return int(named)
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return -(-3 * cores // 2)
 
 
 @pytest.fixture(scope="session")
