@@ -68,13 +68,13 @@ def _bounded(
 def plan_regroup(sources: Sequence[int], blocks: Sequence[int], share: int, at_most: int) -> int:
     """How many of the oldest chunks become one (T8); 0 for none. All in tokens, oldest first.
 
-    Where all ``blocks`` together have more than ``share``: as many of the oldest as are needed, supposing
-    that the new block is as large as their largest, and as their ``sources`` together allow (``at_most``).
-    One alone is none.
+    Where all ``blocks`` together have more than ``share``: as many of the oldest as bring them down to half of
+    it, so that the next chunks are only appended (T10); supposing that the new block is as large as their
+    largest, and as their ``sources`` together allow (``at_most``). One alone is none.
     """
-    over = sum(blocks) - share
-    if over <= 0:
+    if sum(blocks) <= share:
         return 0
+    over = sum(blocks) - share // 2
     source, saved, largest, count = 0, 0, 0, 0
     for tokens, block in zip(sources, blocks, strict=True):
         if count and source + tokens > at_most:

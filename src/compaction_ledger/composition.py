@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
     from compaction_ledger.infrastructure.importers.archive import Archive
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
+    from compaction_ledger.infrastructure.transcript_files import WireTranscript
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def open_postgres(
     read_only: bool = False,
 ) -> Parts:
     """A ledger in a schema of a PostgreSQL database. Needs an extra. Raises :class:`StoreError` kinds."""
-    with _extra("postgres"):
+    with extra("postgres"):
         from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
 
     opened = postgres_parts.open_parts(url, registry, settings, create=create, read_only=read_only)
@@ -180,7 +181,7 @@ def migrate(place: str | Path, settings: Settings, *, dry_run: bool = False) -> 
     With ``dry_run`` of those that would be. Raises :class:`InvalidSetting` for a file.
     """
     url = _database_url(place)
-    with _extra("postgres"):
+    with extra("postgres"):
         from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
 
     return postgres_parts.migrate(url, settings, dry_run=dry_run)
@@ -192,7 +193,7 @@ def role_statements(place: str | Path, writer: str, reader: str) -> str:
     Nothing is asked of the database. Raises :class:`InvalidSetting`, also for a file.
     """
     url = _database_url(place)
-    with _extra("postgres"):
+    with extra("postgres"):
         from compaction_ledger import postgres_parts  # noqa: PLC0415 - an extra
 
     return postgres_parts.role_statements(url, writer, reader)
@@ -328,6 +329,13 @@ def read_file(path: Path, format_name: str | None, conversation: str | None) -> 
     return importer.read(path, conversation=conversation)
 
 
+def wire_transcripts(path: Path, shape: str | None) -> Sequence[WireTranscript]:
+    """The lists of a provider's messages in a file, each with its shape: the one named, or its own (T1)."""
+    from compaction_ledger.infrastructure.transcript_files import read_transcripts  # noqa: PLC0415
+
+    return read_transcripts(path, shape)
+
+
 def archive(
     places: Sequence[Path], format_name: str | None, scope_from: ScopeFrom, scope: str
 ) -> Archive:
@@ -383,7 +391,7 @@ def versions() -> Versions:
 
 
 @contextmanager
-def _extra(name: str) -> Generator[None]:
+def extra(name: str) -> Generator[None]:
     """Around an import that needs an extra. Raises :class:`InvalidSetting`."""
     try:
         yield

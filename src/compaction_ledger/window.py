@@ -25,7 +25,7 @@ from compaction_ledger.usecases.window.background import Background
 from compaction_ledger.usecases.window.compacting import ChunkCompactor, ChunkOutcome
 from compaction_ledger.usecases.window.context import Messages, WindowContext
 from compaction_ledger.usecases.window.delivering import record_window_delivery
-from compaction_ledger.usecases.window.pinning import Pinning
+from compaction_ledger.usecases.window.pinning import Pinning, RefusedQuote
 from compaction_ledger.usecases.window.preparing import Prepared, Preparer
 from compaction_ledger.usecases.window.reading import encode_all
 from compaction_ledger.usecases.window.wires import HostMessages, reported_tokens
@@ -52,6 +52,9 @@ BESIDE = (
 """Arguments that are part of what the model reads, and count against the limit."""
 
 
+HistoryProcessor = Callable[[list[Any]], Awaitable[list[Any]]]
+
+
 @dataclass(frozen=True, slots=True)
 class WindowParts:
     """What the composition root puts a window together from."""
@@ -60,6 +63,8 @@ class WindowParts:
     compactor: ChunkCompactor
     history: HistorySearch
     proposer: PinProposer | None
+    history_processor: Callable[[Callable[[Messages], Sequence[Any]]], HistoryProcessor]
+    """Makes a history processor for Pydantic AI; needs that extra."""
 
 
 class Window:
@@ -133,8 +138,9 @@ class Window:
         return None if job is None else self._parts.compactor.compact(job)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for what runs in the background; whether it ended within ``timeout`` seconds."""
-        return self._background is None or self._background.wait(timeout)
+        """Wait for what runs in the background; whether it ended within about ``timeout`` seconds."""
+        pinned = self._pinning.wait(timeout)
+        return (self._background is None or self._background.wait(timeout)) and pinned
 
     def _compact_in_background(self) -> None:
         outcome = self.compact()
@@ -155,6 +161,15 @@ class Window:
     def pins(self) -> tuple[PinAccepted, ...]:
         """The current pins of this run, in the order they were accepted."""
         return current_pins(self._parts.context.log.load_window(self.key))
+
+    def all_pins(self) -> tuple[PinAccepted, ...]:
+        """Every pin that was accepted, those that a newer one has replaced included."""
+        return tuple(self._parts.context.log.load_window(self.key).pins.values())
+
+    @property
+    def refused_pins(self) -> tuple[RefusedQuote, ...]:
+        """The newest quotes that were proposed here and are no pins, with the reasons."""
+        return self._pinning.refused
 
     # --- the whole transcript ---
 
@@ -205,15 +220,11 @@ class Window:
 
         return prepared_call
 
-    def history_processor(self) -> Callable[[list[Any]], Awaitable[list[Any]]]:
+    def history_processor(self) -> HistoryProcessor:
         """For Pydantic AI: a history processor that hands the model prepared messages."""
-        from compaction_ledger.usecases.window.pydantic_messages import (  # noqa: PLC0415 - an extra
-            processor,
-        )
-
         if self._parts.context.shape.name != "pydantic-ai":
             raise InvalidSetting("needs a window of the shape pydantic-ai", place="shape")
-        return processor(self._prepare_wires)
+        return self._parts.history_processor(self._prepare_wires)
 
     def _prepare_wires(self, messages: Messages) -> Sequence[Any]:
         try:
@@ -252,10 +263,10 @@ class Window:
     # --- its end ---
 
     def close(self, timeout: float | None = None) -> bool:
-        """Begin no more compaction and wait for the one that runs; whether it ended within ``timeout``
-        seconds.
-        """
-        return self._background is None or self._background.close(timeout)
+        """Begin nothing more and wait for what runs in the background; whether it ended within about
+        ``timeout`` seconds."""
+        pinned = self._pinning.close(timeout)
+        return (self._background is None or self._background.close(timeout)) and pinned
 
     def __enter__(self) -> Self:
         return self

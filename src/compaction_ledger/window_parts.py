@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from compaction_ledger.composition import Parts
+from compaction_ledger.composition import Parts, extra, history_search
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.messages.shapes import shape_named
 from compaction_ledger.domain.window.keys import WindowKey, check_key
@@ -16,46 +18,49 @@ from compaction_ledger.domain.window.tokens import Gauge, TokenCounter, Utf8Coun
 from compaction_ledger.infrastructure.admission.outage import OutageGate
 from compaction_ledger.infrastructure.summarizers.chunk_extractive import ExtractiveChunkSummarizer
 from compaction_ledger.settings import Settings
-from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.stopping import NeverStop
 from compaction_ledger.usecases.window.compacting import ChunkCompactor
-from compaction_ledger.usecases.window.context import WindowContext
-from compaction_ledger.window import WindowParts
+from compaction_ledger.usecases.window.context import Messages, WindowContext
+from compaction_ledger.window import HistoryProcessor, Window, WindowParts
 from compaction_ledger.worker import worker_name
 
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
-    """How a window is opened. Without a summarizer the embedded one is used, offline; without a proposer the
-    built-in rules propose pins, and with ``proposer=None`` nobody does.
+    """How a window is opened; what is ``None`` has its default, but for the proposer, which then is nobody.
 
     ``strict``: a chunk summary that says what its source does not is a failed attempt (T13).
     """
 
-    budget: WindowBudget
+    budget: WindowBudget | int
     shape: str
     summarizer: ChunkSummarizer | None = None
-    counter: TokenCounter = field(default_factory=Utf8Counter)
-    proposer: PinProposer | None = field(default_factory=RulePinProposer)
-    prompts: WindowPrompts = DEFAULT_WINDOW_PROMPTS
+    counter: TokenCounter | None = None
+    proposer: PinProposer | Literal["rules"] | None = "rules"
     strict: bool = False
+    prompts: WindowPrompts = DEFAULT_WINDOW_PROMPTS
 
 
-def window_parts(
-    parts: Parts, settings: Settings, key: WindowKey, options: WindowOptions, history: HistorySearch
-) -> WindowParts:
-    """The parts of the window of one run. Raises :class:`InvalidId` or :class:`InvalidSetting`."""
+def open_window(
+    parts: Parts,
+    settings: Settings,
+    place: tuple[str, str, str],
+    options: WindowOptions,
+    *,
+    background: bool,
+) -> Window:
+    """The window of one run: scope, conversation, run. Raises :class:`InvalidInput` kinds."""
+    key = WindowKey(*place)
     check_key(key)
-    if not isinstance(options.budget, WindowBudget):
-        raise InvalidSetting("must be a WindowBudget", place="budget")
+    budget = options.budget
     context = WindowContext(
         log=parts.context.log,
         originals=parts.originals,
         registry=options.prompts,
         key=key,
         shape=shape_named(options.shape),
-        budget=options.budget,
-        gauge=Gauge(options.counter),
+        budget=WindowBudget(budget) if isinstance(budget, int) else budget,
+        gauge=Gauge(options.counter or Utf8Counter()),
         telemetry=parts.context.telemetry,
     )
     compactor = ChunkCompactor(
@@ -69,4 +74,25 @@ def window_parts(
         stop=NeverStop(),
         strict=options.strict,
     )
-    return WindowParts(context, compactor, history, options.proposer)
+    history = history_search(parts, key.scope, key.conversation, key.run)
+    return Window(
+        WindowParts(context, compactor, history, _proposer(options.proposer), _history_processor),
+        background=background,
+    )
+
+
+def _history_processor(prepare: Callable[[Messages], Sequence[Any]]) -> HistoryProcessor:
+    with extra("openai"):
+        from compaction_ledger.infrastructure.agent_hooks.pydantic_ai import (  # noqa: PLC0415 - an extra
+            processor,
+        )
+
+    return processor(prepare)
+
+
+def _proposer(proposer: PinProposer | Literal["rules"] | None) -> PinProposer | None:
+    if isinstance(proposer, str):
+        if proposer != "rules":
+            raise InvalidSetting(f"{proposer!r} is none; there is 'rules'", place="proposer")
+        return RulePinProposer()
+    return proposer

@@ -84,8 +84,17 @@ def test_the_first_place_that_fits_is_the_first_one(
 
 def test_the_oldest_chunks_become_one_where_all_blocks_are_above_their_share() -> None:
     assert plan_regroup([500] * 4, [100] * 4, share=400, at_most=PLENTY) == 0
-    assert plan_regroup([500] * 4, [100] * 4, share=350, at_most=PLENTY) == 2
-    assert plan_regroup([500] * 4, [100] * 4, share=250, at_most=PLENTY) == 3
+    assert plan_regroup([500] * 4, [100] * 4, share=399, at_most=PLENTY) == 4
+    assert plan_regroup([500] * 8, [100] * 8, share=799, at_most=PLENTY) == 6
+
+
+def test_behind_a_regroup_there_is_room_for_the_next_chunks() -> None:
+    blocks = [100] * 8
+    count = plan_regroup([500] * 8, blocks, share=799, at_most=PLENTY)
+    blocks = [100, *blocks[count:]]
+    while plan_regroup([500] * len(blocks), blocks, share=799, at_most=PLENTY) == 0:
+        blocks.append(100)
+    assert len(blocks) == 8
 
 
 def test_a_regroup_is_bounded_by_what_a_summarizer_can_be_given() -> None:

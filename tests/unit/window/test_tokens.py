@@ -63,9 +63,9 @@ def test_the_providers_own_figures_correct_the_counts() -> None:
     (corrected,) = gauge.count([b"x" * 400])
     assert 110 <= corrected <= 111  # on the high side
     gauge.observe(corrected, 200)  # other texts: more tokens for the bytes
-    assert 220 <= gauge.count([b"x" * 400])[0] <= 222
+    assert 218 <= gauge.count([b"x" * 400])[0] <= 222
     gauge.observe(gauge.count([b"x" * 400])[0], 200)
-    assert 220 <= gauge.count([b"x" * 400])[0] <= 222  # the margin is not taken twice
+    assert 218 <= gauge.count([b"x" * 400])[0] <= 222  # the margin is not taken twice
 
 
 @pytest.mark.parametrize(("counted", "reported"), [(0, 10), (10, 0), (10, -1)])

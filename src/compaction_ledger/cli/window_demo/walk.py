@@ -23,13 +23,14 @@ from compaction_ledger.cli.window_demo.document import (
 from compaction_ledger.cli.window_demo.incident import incident
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.messages.shapes import shape_named
+from compaction_ledger.domain.window.events import DeliveredStub
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.usecases.window.preparing import Prepared
 from compaction_ledger.window import Window
 
 CONVERSATION, RUN, SHAPE = "incident", "night-shift", "openai-chat"
-LIMIT, TURNS = 16_000, 48
+LIMIT, TURNS = 24_000, 60
 EXTERNALIZE_OVER = 3_000
 
 INTRODUCTION = (
@@ -51,6 +52,7 @@ class _Run:
     blocks: dict[str, str] = field(default_factory=dict[str, str])
     changed_blocks: int = 0
     problems: int = 0
+    stub: DeliveredStub | None = None
     last: Prepared | None = None
 
 
@@ -122,6 +124,7 @@ def _turn(run: _Run) -> None:
     run.last = prepared
     run.problems += len(shape_named(SHAPE).problems(prepared.messages))
     _compare_blocks(run, prepared)
+    run.stub = prepared.manifest.stubs[-1] if prepared.manifest.stubs else run.stub
     outcome = run.window.compact()
     before = sum(
         len(json.dumps(m, ensure_ascii=False, separators=(",", ":"))) for m in run.messages
@@ -235,7 +238,7 @@ def _claims(teller: Teller, run: _Run, prepared: Prepared) -> None:
         holds=run.changed_blocks == 0 and len(prepared.manifest.chunks) > 1,
     )
     tail = prepared.manifest.messages[-1]
-    kept = run.messages[tail.first :]
+    kept = run.messages[tail.first : tail.last + 1]
     teller.claim(
         f"The newest {len(kept)} messages are the agent's own, unchanged but for large tool results.",
         holds=_unchanged(prepared.messages[-len(kept) :], kept),
@@ -293,9 +296,8 @@ def _search(teller: Teller, run: _Run) -> str:
         )
     )
     teller.claim("A model that names another conversation is refused.", holds="error" in refused)
-    stubs = run.last.manifest.stubs if run.last else ()
-    if stubs:
-        stub = stubs[0]
+    stub = run.stub
+    if stub is not None:
         reread = json.loads(
             run.window.call_tool("read_tool_result", {"handle": f"tr_{stub.digest}"})
         )

@@ -1,0 +1,1 @@
+"""What plugs a window into agent frameworks that are extras."""
