@@ -167,7 +167,7 @@ class OpenAIResponses:
             name = item.tool if item.name is None else wire.get(item.name)
             return [Part(0, "call", as_text(wire.get(item.text)), name, wire.get(item.id))]
         if kind in _RESULTS:
-            call_id = next((wire[each] for each in _RESULTS[kind].ids if each in wire), None)
+            call_id = next((result.call_id for result in _results(wire, 0)), None)
             if _RESULTS[kind].text is not None:
                 return [Part(0, "result", _output_text(wire.get("output")), None, call_id)]
             return [Part(0, "other", as_text(wire.get(_SERVED.get(str(kind), ""))), None, call_id)]

@@ -12,6 +12,7 @@ from compaction_ledger.domain.messages.interface import Wire
 NO_TURN = False
 """``begins_turn`` of what begins none."""
 
+_ABSENT = object()
 _plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -89,6 +90,8 @@ def same_value(one: object, other: object) -> bool:
     """Whether two JSON values are equal, exactly: ``1`` is neither ``true`` nor ``1.0``, as by digest."""
     if one is other:
         return True
+    if isinstance(one, str):
+        return one == other
     if isinstance(one, Mapping):
         return isinstance(other, Mapping) and _same_members(cast("Wire", one), cast("Wire", other))
     if isinstance(one, (list, tuple)):
@@ -96,13 +99,17 @@ def same_value(one: object, other: object) -> bool:
             return False
         ours, theirs = cast("Sequence[object]", one), cast("Sequence[object]", other)
         return len(ours) == len(theirs) and all(map(same_value, ours, theirs))
-    return one == other and (type(one) is type(other) or isinstance(one, str))
+    return type(one) is type(other) and one == other
 
 
 def _same_members(one: Wire, other: Wire) -> bool:
-    return len(one) == len(other) and all(
-        key in other and same_value(value, other[key]) for key, value in one.items()
-    )
+    if len(one) != len(other):
+        return False
+    for key, value in one.items():
+        theirs = other.get(key, _ABSENT)
+        if not same_value(value, theirs):
+            return False
+    return True
 
 
 def without_members(wire: Wire, names: frozenset[str], holders: Sequence[str]) -> Wire:

@@ -35,7 +35,7 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
     ),
     (
         {"type": "local_shell_call", "call_id": "c", "id": "ls", "action": {"command": ["ls"]}},
-        {"type": "local_shell_call_output", "id": "c", "output": "a.txt"},
+        {"type": "local_shell_call_output", "call_id": None, "id": "c", "output": "a.txt"},
         "local_shell",
         '{"command":["ls"]}',
         "a.txt",
