@@ -30,7 +30,8 @@ def summary_of(*lines: ChunkLine | str) -> StructuredSummary:
 
 
 def test_t7_sentences_are_sorted_into_the_five_lists() -> None:
-    found = summary_of(*FLIGHTS, chunk_line("I booked LG12.", "assistant", number=5))
+    thought = chunk_line("Hm. " * 100, "assistant", "thinking")
+    found = summary_of(*FLIGHTS, thought, chunk_line("I booked LG12.", "assistant", number=5))
 
     assert found.decisions == ("I booked LG12.",)
     assert found.constraints == ("At most 4,000 EUR, no nuts!", "不要坚果，最多5000元。")
