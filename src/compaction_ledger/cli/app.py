@@ -11,6 +11,7 @@ import typer
 from compaction_ledger.cli.calling import JsonOption, LedgerOption, RootOptions, ScopeOption
 from compaction_ledger.cli.commands.assembling import assemble
 from compaction_ledger.cli.commands.backfill import backfill
+from compaction_ledger.cli.commands.checking import check
 from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.importing import import_file, import_summary
@@ -86,6 +87,7 @@ for _name, _command, _in_short in (
     ("rebuild", rebuild, "Build the read models anew from the log."),
     ("migrate", migrate, "Make or update the tables on PostgreSQL."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),
+    ("check", check, "Is a transcript valid for its provider?"),
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)

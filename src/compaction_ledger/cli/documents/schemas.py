@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from compaction_ledger.cli.demo.document import DemoDocument
 from compaction_ledger.cli.documents.backfill import BackfillDocument
+from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
@@ -45,6 +46,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "rebuild": RebuildDocument,
     "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,
+    "check": CheckDocument,
     "version": VersionDocument,
     "error": ErrorDocument,
 }
