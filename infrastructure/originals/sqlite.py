@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from compaction_ledger.domain.errors import LedgerReadOnly
 from compaction_ledger.domain.window.keys import WindowKey, check_key
 from compaction_ledger.domain.window.originals import NewOriginal, Original
 from compaction_ledger.infrastructure.originals import checking
@@ -42,6 +43,7 @@ class SQLiteOriginals:
         """Append behind ``first`` messages, in one transaction that waits for its turn before it looks."""
         checking.check_append(key, shape, first, messages)
         with self._database.transaction(commit=True) as cursor:
+            self._check_format(cursor)
             run, present = _run(cursor, key) or (None, shape)
             checking.check_shape(key, present, shape)
             count = 0 if run is None else _count(cursor, run)
@@ -65,6 +67,7 @@ class SQLiteOriginals:
         checking.check_bytes(content, "result")
         digest = checking.sha256(content)
         with self._database.transaction(commit=True) as cursor:
+            self._check_format(cursor)
             cursor.execute(
                 "INSERT INTO window_results (scope, conversation, digest, content) "
                 "VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -77,6 +80,7 @@ class SQLiteOriginals:
         checking.check_conversation(scope, conversation)
         place = (scope, conversation)
         with self._database.transaction(commit=True) as cursor:
+            self._check_format(cursor)
             for (run,) in cursor.execute(
                 f"SELECT key FROM window_runs {_PLACE}",  # noqa: S608 - our own words
                 place,
@@ -154,6 +158,13 @@ class SQLiteOriginals:
         return checking.checked_result(rows[0][0], digest) if rows else None
 
     # --- inside ---
+
+    def _check_format(self, cursor: sqlite3.Cursor) -> None:
+        """Raises :class:`LedgerReadOnly` where the file could not be brought up to date."""
+        if not self._has_windows(cursor):
+            raise LedgerReadOnly(
+                f"{self._database.path} is of an older format and cannot be written"
+            )
 
     def _run(self, cursor: sqlite3.Cursor, key: WindowKey) -> tuple[int, str] | None:
         return _run(cursor, key) if self._has_windows(cursor) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from threading import Lock, Thread
 from typing import Any
@@ -54,18 +55,21 @@ def running_aws() -> Iterator[str]:
 
 def client(kind: str, url: str, *, tries: int = 3, read_timeout: float = 20) -> Any:
     """A client of ``s3`` or ``dynamodb`` at ``url``."""
-    return boto3.client(
+    return _session().client(
         kind,
         endpoint_url=url,
-        region_name=REGION,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
         config=Config(
             connect_timeout=5,
             read_timeout=read_timeout,
             retries={"mode": "standard", "max_attempts": tries},
         ),
     )
+
+
+@cache
+def _session() -> Any:
+    """What clients are made by: it has read their descriptions once."""
+    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
 
 
 def fresh_name() -> str:

@@ -57,3 +57,12 @@ def unwritable(folder: Path) -> Iterator[Path]:
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
+
+
+@contextmanager
+def read_only_mount(path: Path) -> Iterator[Path]:
+    """The file at ``path`` cannot be written, whoever asks; its folder can."""
+    _mount("--bind", str(path), str(path))
+    with _mounted(path):
+        _mount("-o", "remount,ro,bind", str(path))
+        yield path
