@@ -42,11 +42,12 @@ def ungrounded(summary_texts: Iterable[str], source_texts: Iterable[str]) -> tup
     A source that holds JSON is read as it stands, and as what the JSON means. Takes time that grows with the
     source once for each different item.
     """
-    wanted = dict.fromkeys((item.kind, item.text) for text in summary_texts for item in items(text))
+    found = (item for text in summary_texts for item in items(text))
+    wanted = list(dict.fromkeys(Ungrounded(item.kind, item.text) for item in found))
     if not wanted:
         return ()
     source = _Source(source_texts, many=len(wanted) > _MANY)
-    return tuple(Ungrounded(kind, text) for kind, text in wanted if not source.has(kind, text))
+    return tuple(item for item in wanted if not source.has(item.kind, item.text))
 
 
 class _Source:

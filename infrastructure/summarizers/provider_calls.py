@@ -1,4 +1,4 @@
-"""One call of a provider's model, from the replies to an answer."""
+"""One call of a provider's model, from what it is told and given to an answer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import logging
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.finish import Answer
-from compaction_ledger.domain.summarization import SummaryRequest, prompt_content
 from compaction_ledger.infrastructure.summarizers.provider_answers import (
     answer_from,
     answer_from_error,
@@ -24,13 +23,20 @@ _logger = logging.getLogger(__name__)
 CANCELLED = Answer(fault="cancelled", detail="CancelledError")
 
 
-async def ask(model: Model, settings: ModelSettings, request: SummaryRequest) -> Answer:
+async def ask(
+    model: Model,
+    settings: ModelSettings,
+    parameters: ModelRequestParameters | None,
+    instructions: str,
+    content: str,
+) -> Answer:
     """Ask once. Whatever a provider's answer makes its client raise becomes a failed answer.
 
     An error's text goes to the log at level DEBUG and nowhere else (C4).
     """
     try:
-        response = await _response(model, settings, request)
+        message = ModelRequest(parts=[UserPromptPart(content=content)], instructions=instructions)
+        response = await _response(model, settings, parameters, message)
     except asyncio.CancelledError:
         return CANCELLED
     except UserError as error:
@@ -42,11 +48,13 @@ async def ask(model: Model, settings: ModelSettings, request: SummaryRequest) ->
 
 
 async def _response(
-    model: Model, settings: ModelSettings, request: SummaryRequest
+    model: Model,
+    settings: ModelSettings,
+    parameters: ModelRequestParameters | None,
+    message: ModelRequest,
 ) -> ModelResponse:
-    message = ModelRequest(
-        parts=[UserPromptPart(content=prompt_content(request))], instructions=request.instructions
-    )
     # Entered for each call, so that no connection outlives it.
     async with model:
-        return await model_request(model, [message], model_settings=settings)
+        return await model_request(
+            model, [message], model_settings=settings, model_request_parameters=parameters
+        )

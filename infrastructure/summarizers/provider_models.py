@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from copy import deepcopy
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, infer_model, parse_model_id
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model, parse_model_id
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
@@ -68,7 +70,22 @@ def request_settings(
     return cast("ModelSettings", merged)
 
 
-def identity(model: Model, settings: ModelSettings) -> ModelIdentity:
+def json_parameters(
+    model: Model, schema: Mapping[str, Any], mode: Literal["native", "prompted"] | None
+) -> ModelRequestParameters:
+    """What asks for an answer that is JSON of this schema; without ``mode``, by what the model can."""
+    native = bool(model.profile.get("supports_json_schema_output", False))
+    if mode == "native" and not native:
+        raise InvalidSetting(f"{model.model_id} takes no JSON Schema", place="json_mode")
+    return ModelRequestParameters(
+        output_mode=mode or ("native" if native else "prompted"),
+        output_object=OutputObjectDefinition(deepcopy(dict(schema)), "summary", strict=True),
+    )
+
+
+def identity(
+    model: Model, settings: ModelSettings, parameters: ModelRequestParameters | None
+) -> ModelIdentity:
     """Provider, name and what changes the output. Never a key: of the URL only host and path."""
     effective: dict[str, object] = {**(model.settings or {}), **settings}
     described = {
@@ -76,6 +93,8 @@ def identity(model: Model, settings: ModelSettings) -> ModelIdentity:
         for key, value in effective.items()
         if key not in _OUTSIDE_IDENTITY
     }
+    if parameters is not None:
+        described["json_mode"] = parameters.output_mode
     if model.base_url:
         described["endpoint"] = endpoint(model.base_url)
     return ModelIdentity.of(model.system, model.model_name, described)
