@@ -42,6 +42,7 @@ from scenarios import (
     renewed,
     started,
 )
+from window_histories import every_window_kind
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
@@ -740,6 +741,7 @@ def test_a_rebuilt_table_equals_the_live_one_row_for_row(parts: Parts) -> None:
     fill(parts, 80)
     every_kind(parts)
     parts.context.log.deliver(delivery())
+    every_window_kind(parts)
     live = caught_up(parts).read_models.records()
     told: list[tuple[int, int]] = []
     size = parts.context.log.size()

@@ -16,6 +16,7 @@ import pytest
 from backends import SQLiteBackend
 from command_line import call
 from histories import CONVERSATION, SCOPE, bring_in, every_kind, fill, made_up_job
+from window_histories import every_window_kind
 
 from compaction_ledger import Ledger
 from compaction_ledger.domain.assembly import Assembly
@@ -27,7 +28,19 @@ SUMMARY, IMPORTED = 2, 3  # where the two texts stand that a request uses
 VALUES = ["'x'", "x'ff'", "CAST(x'ff' AS TEXT)", "NULL", "1.5"]
 TEXTS = ["''", "'[[1, 2]]'"]
 NUMBERS = ["-1", "9223372036854775807", "'1180591620717411303424'"]  # the last is 2^70
-COLUMNS = [(record.table, column) for record in RECORDS for column in columns(record)]
+OF_WINDOWS = ("identity", "status", "replaces", "quote_end", "superseded_by", "tokens")
+COLUMNS = [
+    pytest.param(
+        record.table,
+        column,
+        id=f"{record.table}-{column}",
+        marks=pytest.mark.slow
+        if record.table.startswith("window_") and column not in OF_WINDOWS
+        else (),
+    )
+    for record in RECORDS
+    for column in columns(record)
+]
 SHOWN = [
     ("summaries", "identity"),
     ("summaries", "from_pair"),
@@ -50,6 +63,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parts = store.open()
     fill(parts, 80)
     every_kind(parts)
+    every_window_kind(parts)
     ledger = Ledger(parts, Settings())
     ledger.catch_up()
     ledger.record_delivery(ledger.assemble(CONVERSATION, scope=SCOPE, budget=10**6))
@@ -118,12 +132,16 @@ def request(ledger: Ledger) -> Assembly:
 
 
 def questions(ledger: Ledger) -> list[Callable[[], object]]:
+    models = ledger._parts.read_models
     return [
         ledger.position,
         ledger.ranges,
         lambda: ledger.summaries(CONVERSATION, scope=SCOPE),
         lambda: ledger.attempts(CONVERSATION, scope=SCOPE),
         lambda: ledger.deliveries(CONVERSATION, scope=SCOPE),
+        lambda: models.window_chunks(SCOPE, CONVERSATION),
+        lambda: models.window_pins(SCOPE, CONVERSATION),
+        lambda: models.window_deliveries(SCOPE, CONVERSATION),
     ]
 
 

@@ -13,6 +13,9 @@ _IN_POSTGRES = (
     ("read_model_generations", "{read_models}.generations"),
     (" summaries_1", " {read_models}.summaries_1"),
     (" ranges_1", " {read_models}.ranges_1"),
+    (" window_chunks_1", " {read_models}.window_chunks_1"),
+    (" window_pins_1", " {read_models}.window_pins_1"),
+    (" window_deliveries_1", " {read_models}.window_deliveries_1"),
     ("active = 0", "active = false"),
     ("x'00'", "'00'"),
 )
