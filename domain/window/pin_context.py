@@ -26,7 +26,10 @@ _CLAUSE_END = re.compile(r"\s*[,;]\s+|\s*[，；、]\s*|\s+[–—-]\s+|\s*[:：
 _SPLIT = re.compile(
     r"\s*[,;](?:\s+|$)|\s*[，；、]\s*|\s+(?=(?:and|und|et|y|e|en)\s)", re.IGNORECASE
 )
+_THANK_YOU = re.compile(r"\bthank you\b", re.IGNORECASE)
 _AND = re.compile(r"(?:and|und|et|y|e|en)\s+", re.IGNORECASE)
+_AND_AT_END = re.compile(r"\s(?:and|und|et|y|e|en)$", re.IGNORECASE)
+_COMMAS = frozenset(",;，；、")
 _LABEL = re.compile(r"([^:：]*)[:：]\s*")
 _TRIVIAL_START = re.compile(r"[ \t*]*")
 _MOST_SIBLING_WORDS = 7
@@ -69,7 +72,8 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
     if odd := _odd_one(before, label):
         return f"{odd!r} in front of the colon belongs to it"
     if kind == "part":
-        if len(inside) < 3 or _is_amount(quote, inside):
+        unspaced = words.UNSPACED_OPERATORS.match(quote) is not None
+        if not unspaced and (len(inside) < 3 or _is_amount(quote, inside)):
             return "an amount or a name alone is no rule"
         odd = _odd_one(after, words.POLITE) or _odd_one(right, words.POLITE)
         return _may_change(odd)
@@ -145,13 +149,13 @@ def _siblings(rest: str, *, at_end: bool) -> Iterator[str | None]:
     if not rest.strip(" \t.!。！*"):
         return
     stripped = rest.strip(" \t\n.!。！*")
-    edge = rest.rstrip() if at_end else rest.lstrip()
-    joined = _AND.match(stripped) is not None
-    is_set_off = (edge[-1] if at_end else edge[0]) in ",;，；、"
-    if at_end and not is_set_off:
-        tail = _SPLIT.split(stripped)[-1]
-        is_set_off = _AND.fullmatch(tail.strip() + " ") is not None
-    if not is_set_off and not (joined and not at_end):
+    if at_end:
+        joined = _AND_AT_END.search(stripped)
+        is_set_off = joined is not None or stripped[-1] in _COMMAS
+        stripped = stripped[: joined.start()] if joined else stripped
+    else:
+        is_set_off = stripped[0] in _COMMAS or _AND.match(stripped) is not None
+    if not is_set_off:
         yield None
     for piece in _SPLIT.split(stripped):
         yield _without_and(piece)
@@ -186,7 +190,7 @@ def _is_rule_of_its_own(piece: str, quote: str) -> bool:
 
 def _odd_one(rest: str, allowed: frozenset[str]) -> str | None:
     """The first word or sign of ``rest`` that is not known to be harmless."""
-    for piece in _PIECE.findall(rest):
+    for piece in _PIECE.findall(_THANK_YOU.sub("thanks", rest)):
         word = piece.casefold().replace("’", "'")
         if word not in allowed and piece not in _HARMLESS_SIGNS:
             return str(piece)

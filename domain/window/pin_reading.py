@@ -159,7 +159,7 @@ def _lead(text: str, layout: _Layout, sentence: Sentence) -> _Lead | None:
         others, governs = _judge(span, is_label=True)
         until = len(text) if others else layout.block_end[following]
         return _Lead(sentence.start, until, others) if governs else None
-    return _handing_over(text, sentence)
+    return _handing_over(text, layout, index, sentence)
 
 
 def _stands_before_list(
@@ -175,9 +175,12 @@ def _stands_before_list(
     )
 
 
-def _handing_over(text: str, sentence: Sentence) -> _Lead | None:
-    """ "Here is what my landlord wrote." and the like, with no colon: it holds to the end."""
-    span = text[sentence.words : min(sentence.end, sentence.words + 200)]
+def _handing_over(text: str, layout: _Layout, index: int, sentence: Sentence) -> _Lead | None:
+    """ "Here is what my landlord wrote." and "None of the following.", with no colon."""
+    span = text[sentence.words : min(sentence.end, sentence.words + _SPAN)]
+    if words.FOLLOWING.search(span) and _judge(span, is_label=False)[1]:
+        until = max(layout.paragraph_end[index], layout.block_end[layout.next_words[index + 1]])
+        return _Lead(sentence.start, until, others=True)
     if _HANDING_OVER.match(span) and any(word in words.REPORTS for word in words_of(span)):
         return _Lead(sentence.start, len(text), others=True)
     return None
@@ -190,6 +193,9 @@ _HANDING_OVER = re.compile(
 )
 
 
+_MUST = re.compile("必须|必須")
+
+
 def _judge(label: str, *, is_label: bool) -> tuple[bool, bool]:
     """Whether ``label`` announces words of others, and whether it says something of what follows."""
     found = words_of(label)
@@ -198,15 +204,13 @@ def _judge(label: str, *, is_label: bool) -> tuple[bool, bool]:
         or words.UNSPACED_REPORTS.search(label) is not None
         or words.UNSPACED_EXAMPLES.search(label) is not None
     )
-    if others or has_operator(label, found):
+    telling = [word for word in found if word not in words.MODALS]
+    if others or has_operator(_MUST.sub("", label), telling):
         return others, True
     if all(word in words.POLITE or word in words.FRAME for word in found):
         return False, False
-    short = (
-        is_label
-        and len(found) <= _MOST_LABEL_WORDS
-        and not any(word in words.POLITE for word in found)
-    )
+    titled = any(word in words.POLITE or word in words.LABELS for word in found)
+    short = is_label and len(found) <= _MOST_LABEL_WORDS and not titled
     return False, short or (is_label and bool(found) and found[0] in words.SCOPES)
 
 
@@ -241,6 +245,7 @@ def _says_something_new(span: str) -> bool:
 
 
 def _belongs_to_previous(span: str) -> bool:
+    span = span.lstrip("(（[ ")
     first = first_word(span, 0, len(span))
     if not first:
         unspaced = words.UNSPACED_FRAGMENTS.match(span) is not None

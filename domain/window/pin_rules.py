@@ -20,6 +20,18 @@ MOST_CHARACTERS_READ = 100_000
 LONGEST_PROPOSED = 600
 
 _ASKS = re.compile("[?？؟][\"'”’»」）) ]*$|[吗嗎呢][。.]?$|ですか[。.]?$|ますか[。.]?$|까요?[.]?$")
+_SMALL_TALK = re.compile(
+    r"\b(?:not sure|no problem|no worries|no idea|(?:don't|do not|didn't) (?:know|understand|see|think|mind|remember)"
+    r"|(?:doesn't|didn't|does not|did not|isn't|not) work|not yet|never mind|no,? thank|not really|no longer"
+    r"|weiß (?:es )?nicht|verstehe nicht|kein problem|keine ahnung|je ne (?:sais|comprends) pas|pas de problème"
+    r"|no (?:lo )?sé|no entiendo|non (?:lo )?so|non capisco|não sei|weet (?:het )?niet|geen probleem|не знаю|не понимаю)\b"
+    r"|不知道|不明白|没问题|わかりません|分かりません|知りません|모르",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[;{]\s*$|=>|::|\bthrow\b|</")
+_ANSWER = re.compile(
+    r"\W*(?:no|nein|non|não|nee),\s+", re.IGNORECASE
+)  # "no, …" says nothing of the rest
 _ASKING = word_set("""
     what which who when where why how is are do does did can could would should will shall may was
     welche welcher welches wer wann wo warum wie ist sind kann können darf que quel quelle quels
@@ -29,6 +41,7 @@ _ASKING = word_set("""
     """)
 
 _WORDS = word_set("""
+    latest hard-limit нет الميزانية ميزانيتي حساس نمی مگر
     must mustn't never only no not max maximum min minimum always without limit limited budget
     deadline allergic allergy vegan vegetarian kosher halal cannot avoid exclude except unless
     require required requires forbidden exceed cap under below mandatory strictly ensure muss müssen
@@ -49,14 +62,15 @@ _WORDS = word_set("""
 _PAIRS = frozenset(
     {
         ("at", "most"), ("at", "least"), ("more", "than"), ("less", "than"), ("up", "to"), ("do", "not"),
-        ("prefer", "not"), ("bis", "zu"), ("au", "plus"), ("au", "moins"), ("al", "menos"), ("lo", "sumo"),
+        ("prefer", "not"), ("has", "to"), ("have", "to"), ("or", "newer"), ("or", "older"), ("deliver", "by"),
+        ("не", "ем"), ("не", "пью"), ("не", "буду"), ("не", "нужно"), ("bis", "zu"), ("au", "plus"), ("au", "moins"), ("al", "menos"), ("lo", "sumo"),
         ("al", "massimo"), ("al", "più"), ("no", "máximo"), ("pelo", "menos"), ("ten", "hoogste"),
         ("не", "более"), ("не", "менее"), ("не", "больше"), ("не", "надо"), ("не", "хочу"),
     }
 )  # fmt: skip
 
 _UNSPACED = re.compile(
-    "不要|不能|不得|不可|不许|不吃|不超过|別|别|禁止|必须|必須|务必|只要|只能|只有|仅|最多|最少|至少|至多|超过|预算|預算|过敏|過敏|截止"
+    "只|不要|不能|不得|不可|不许|不吃|不超过|別|别|禁止|必须|必須|务必|只要|只能|只有|仅|最多|最少|至少|至多|超过|预算|預算|过敏|過敏|截止"
     "|ないで|なければ|してはいけ|禁止|だけ|のみ|以内|以下|以上|必ず|絶対|予算|アレルギー|締め切り|までに|ません"
     "|마세요|말고|안 돼|안 됩|금지|반드시|꼭|만 |이하|이상|최대|최소|예산|알레르기|까지|없이|않"
 )
@@ -83,7 +97,9 @@ def propose_by_rules(text: str) -> list[str]:
 
 def states_constraint(sentence: str) -> bool:
     """Whether a sentence says that something must, may not, or may only so far."""
-    found = words_of(sentence)
+    if _SMALL_TALK.search(sentence) or _CODE.search(sentence):
+        return False
+    found = words_of(_ANSWER.sub("", sentence))
     if any(word in _WORDS or word in _PROHIBITING for word in found):
         return True
     if any(pair in _PAIRS for pair in pairwise(found)):

@@ -15,6 +15,7 @@ from compaction_ledger.domain.window.pin_words import (
     FRAGMENTS,
     OPENING_WORDS,
     UNSPACED_FRAGMENTS,
+    UNSPACED_OPERATORS,
     word_set,
 )
 
@@ -32,6 +33,8 @@ _LAST_WORD = re.compile(r"([^\W_]+(?:[.'’][^\W_]+)*)$")
 _LONGEST_WORD = 32
 
 _ABBREVIATIONS = word_set("""
+    mt ft rd blvd apt bldg ext lt fr msgr gov pres supt adm cmdr esq maj pvt messrs assn univ intl natl
+    mfg eq def thm ref abt fa hr frl pl bhf hbf jh kap hrsg verf eigtl bros
     approx appr incl excl inc ltd corp co dept est etc max min no nos nr nrs vs viz cf ca cca circa
     al ed vol pp p fig sec art ch mr mrs ms dr prof st sr jr rev gen col sgt capt rep sen hon misc
     resp temp avg std hr hrs jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu
@@ -41,6 +44,7 @@ _ABBREVIATIONS = word_set("""
     uds pág núm tel avda ecc sig dott ing pag tel min mass ca sr sra dra prof exa av máx mín tel
     bijv ca enz excl incl mevr dhr nl o.a m.b.t тыс млн руб г гг стр см ул т.е т.д
     """)
+_NAMES = frozenset({"yahoo", "kahoot", "joomla", "jeopardy"})  # with their exclamation mark
 _BEFORE_ORDINALS = word_set("""
     am dem den der des das die vom zum bis ab im und ein eine einen seit vor nach jeder jeden jede
     unser mein ihr den det på til på od do dne dnia ot az aztán og
@@ -152,8 +156,19 @@ def _end_of_sentence(text: str, line: Line, mark: re.Match[str]) -> int | None:
     if not text[end].isspace():
         return None
     if mark.group() != ".":
-        return end if _begins(text, end) or set(mark.group()) <= {"!", "?"} else None
+        word = _LAST_WORD.search(text, max(line.words, mark.start() - _LONGEST_WORD), mark.start())
+        if mark.group() == "!" and word and word[1].casefold() in _NAMES:
+            return None
+        return end if _begins(text, end) or _exclaims(text, line, mark) else None
     return end if _is_full_stop(text, line, mark.start(), end) else None
+
+
+def _exclaims(text: str, line: Line, mark: re.Match[str]) -> bool:
+    """Whether ! or ? ends a sentence though a small letter follows: not within a name, as of Yahoo!"""
+    if "." in mark.group() or "…" in mark.group():
+        return False
+    word = _LAST_WORD.search(text, max(line.words, mark.start() - _LONGEST_WORD), mark.start())
+    return word is None or word[1].islower() or word.start() == line.words
 
 
 def _begins(text: str, end: int) -> bool:
@@ -170,9 +185,14 @@ def _is_full_stop(text: str, line: Line, dot: int, end: int) -> bool:
     last = word[1].casefold()
     following = text[end : end + _LONGEST_WORD].lstrip()
     if last.isdigit() and len(last) < 3:
-        return _is_no_ordinal(before[: word.start()], following)
-    if len(last) == 1 or last in _ABBREVIATIONS or "." in last:
-        return last[-1].isdigit() and len(last) > 2
+        ahead = before[: word.start()]
+        return bool(ahead.strip()) and (
+            not ahead[-1:].isspace() or _is_no_ordinal(ahead, following)
+        )
+    if any(
+        part in _ABBREVIATIONS or (len(part) == 1 and part.isalpha()) for part in last.split(".")
+    ):
+        return False
     if following[:1].isdigit() and len(last) < 4:
         return last in _SHORT_WORDS
     return True
@@ -200,7 +220,9 @@ def _goes_on(text: str, lines: list[Line], index: int) -> bool:
     if last in ".!?:：" or last in _FULL_STOPS:
         return False
     opening = first_word(text, following.words, following.end)
-    if opening in FRAGMENTS or UNSPACED_FRAGMENTS.match(text, following.words):
+    if first in "(（[" or opening in FRAGMENTS or UNSPACED_FRAGMENTS.match(text, following.words):
+        return True
+    if UNSPACED_OPERATORS.search(text, max(line.words, line.end - 2), line.end):
         return True
     ending = _LAST_WORD.search(text, max(line.words, line.end - _LONGEST_WORD), line.end)
     if ending and ending[1].casefold() in DANGLING:

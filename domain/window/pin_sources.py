@@ -30,7 +30,7 @@ def users_parts(shape: MessageShape, entry: Entry) -> list[Part]:
 def find_in(
     quote: str, parts: Sequence[Part], part: int | None = None
 ) -> tuple[Part, tuple[int, int]]:
-    """The first of ``parts`` in which ``quote`` is proven, and where there; or only the one numbered ``part``.
+    """The first of ``parts`` in which ``quote`` is proven, and where; or only the one numbered ``part``.
 
     What the user says in one part may announce what stands in the next, so the proof is also made in all of
     them together. Raises :class:`PinRefused` as :func:`prove`, with what is wrong at the best place.

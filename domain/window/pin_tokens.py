@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from unicodedata import category
 
-_JOINERS = frozenset(".,:'’ʼ·٫٬、．，：")
-"""Between letters or digits these stand within a token: 5,000 and 12:30 and don't."""
+_JOINERS = frozenset(".,:'’ʼ·")
+_DIGIT_JOINERS = frozenset("٫٬،、．，：")
+"""Between letters or digits these stand within a token: 5,000 and 12:30 and don't; the latter only
+between digits.
+"""
 
 _FULL_STOPS = frozenset("。！？｡")
 _GLUE = frozenset("#@%‰‱°&/\\^|§†‡※№℃℉＃＠％＆／￥＄")
@@ -46,6 +49,8 @@ def _joins(neighbor: str, edge: str, beyond: str) -> bool:
         return True
     if neighbor in _GLUE:
         return True
+    if neighbor in _DIGIT_JOINERS:
+        return _is_number(edge) and _is_number(beyond or " ")
     return (
         neighbor in _JOINERS
         and bool(beyond)

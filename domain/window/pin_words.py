@@ -16,7 +16,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 POLITE = word_set("""
-    hi hello hey dear please thanks thank you ok okay also and so then note important remember
+    hi hello hey dear please thanks ok okay also and so then note important remember
     reminder again yes constraint constraints rule rules requirement requirements conditions limits
     ever hallo bitte danke vielen dank auch und wichtig hinweis regel regeln vorgabe vorgaben
     bonjour salut merci s'il vous plaît te et aussi donc alors règle règles contrainte contraintes
@@ -127,6 +127,26 @@ SCOPES = word_set("""
     dans en sur à au aux pendant avec de du des chaque para en el los durante con del cada per nel
     nella su con di del ogni para em no na durante com do da voor op bij tijdens met van elke
     """)
+MODALS = word_set(
+    "must always should required limit allergic muss müssen immer doit toujours debe siempre deve sempre moet"
+    " altijd должен должна всегда باید همیشه"
+)
+"""Of the bounds these only say that what follows counts."""
+
+LABELS = word_set(
+    "restriction restrictions preferences needs boundaries must-haves musts dealbreakers deadline details"
+    " info general dietary diet constraint constraints requirement requirements vorgaben bedingungen contraintes"
+    " exigences restricciones requisitos restrizioni requisiti restrições eisen"
+)
+"""With one of these, what stands over a list is its title."""
+
+FOLLOWING = re.compile(
+    r"\b(?:the following|as follows|below|folgende[ns]?|unten|suivante?s?|ci-dessous|siguientes?|seguent[ei]"
+    r"|seguintes?|volgende|hieronder|следующ\w+|ниже)\b|以下の|以下は|下面|次の|下記|다음|التالي|زیر",
+    re.IGNORECASE,
+)
+"""What a sentence says that is about the next ones."""
+
 OPERATORS = NEGATIONS | BOUNDS | NARROWING | HEDGES
 """Words that change what a rule beside them says."""
 
