@@ -17,7 +17,8 @@ from compaction_ledger.domain.eligibility import LeftOutReason
 from compaction_ledger.domain.errors import DamagedLog, LedgerError
 from compaction_ledger.domain.events import DeliveredPairs, DeliveredSummary, ReleaseReason
 from compaction_ledger.domain.finish import FAILURE_CODES, FinishFacts, FinishSignal, Usage
-from compaction_ledger.domain.grounding import GroundedKind, Ungrounded
+from compaction_ledger.domain.grounding import Ungrounded
+from compaction_ledger.domain.grounding_items import GroundedKind
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.manifest import Disposition, Mode, RejectionReason
 from compaction_ledger.domain.planning import PlanStatus

@@ -20,6 +20,9 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from backends import START, SQLiteBackend  # noqa: E402 - found by the line above
 from eventsourcing.persistence import StoredEvent  # noqa: E402
 from histories import every_kind, lines  # noqa: E402
+from originals_stores import KEY as ORIGINALS  # noqa: E402
+from originals_stores import messages  # noqa: E402
+from window_histories import every_window_kind  # noqa: E402
 
 from compaction_ledger.domain.events import (  # noqa: E402
     AttemptFailed,
@@ -32,17 +35,37 @@ from compaction_ledger.domain.events import (  # noqa: E402
     DeliveredSummary,
     RangeClaimed,
     RangeCompleted,
+    ReleaseReason,
     RequestDelivered,
     SummaryImported,
 )
 from compaction_ledger.domain.facts import Fact  # noqa: E402
 from compaction_ledger.domain.finish import (  # noqa: E402
-    FAILURE_CODES,
+    FailureCode,
     FinishFacts,
     FinishSignal,
     Usage,
 )
+from compaction_ledger.domain.grounding import Ungrounded  # noqa: E402
+from compaction_ledger.domain.grounding_items import GroundedKind  # noqa: E402
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion  # noqa: E402
+from compaction_ledger.domain.window.chunks import ChunkJob  # noqa: E402
+from compaction_ledger.domain.window.events import (  # noqa: E402
+    ChunkAttemptFailed,
+    ChunkAttemptStarted,
+    ChunkClaimed,
+    ChunkClaimReleased,
+    ChunkClaimRenewed,
+    ChunkCompleted,
+    DeliveredChunk,
+    DeliveredMessages,
+    DeliveredStub,
+    PinAccepted,
+    PinProposer,
+    WindowDelivered,
+)
+from compaction_ledger.domain.window.keys import WindowKey  # noqa: E402
+from compaction_ledger.domain.window.policy import BudgetNumbers  # noqa: E402
 from compaction_ledger.domain.windows import PolicyNumbers  # noqa: E402
 from compaction_ledger.infrastructure.event_store import codec  # noqa: E402
 from compaction_ledger.infrastructure.event_store.sealing import seal  # noqa: E402
@@ -55,6 +78,24 @@ ODD = 'Zinsen 1,5 % – "基金" 每年 😀 e\u0301 \u202e\u200b \\ \t\n \x7f \
 ORIGIN = "compaction-ledger/00000000000000000000000000000001"
 SUBJECT = "0123456789abcdef0123456789abcdef"
 PREVIOUS = "ab" * 32
+WINDOW = WindowKey("tenant-1", "c-1", "run-1")
+CODES: tuple[FailureCode, ...] = (  # as they were when their files were made
+    "provider_unavailable",
+    "provider_error",
+    "timeout",
+    "cancelled",
+    "tool_call",
+    "refusal",
+    "content_filter",
+    "truncated",
+    "multiple_finishes",
+    "missing_finish",
+    "abnormal_finish",
+    "malformed_text",
+    "empty",
+    "too_long",
+)
+CODES_OF_CHUNKS: tuple[FailureCode, ...] = ("invalid_structure", "not_smaller", "ungrounded")
 
 
 def job(*, odd: bool = False) -> Job:
@@ -92,7 +133,7 @@ def facts() -> Iterator[tuple[str, Fact]]:
             attempt_id="attempt-1",
             identity=identity,
             failure="tool_call",
-            also=(*FAILURE_CODES[: FAILURE_CODES.index("too_long") + 1], "lease_expired"),
+            also=(*CODES, "lease_expired"),
             finish=FinishFacts(
                 get_args(FinishSignal), 2, refusal=True, provider_words=("tool_calls", "länge")
             ),
@@ -189,13 +230,128 @@ def facts() -> Iterator[tuple[str, Fact]]:
             attempt_id="attempt-1",
             identity=identity,
             failure="ungrounded",
-            also=FAILURE_CODES,
+            also=(*CODES, *CODES_OF_CHUNKS, "lease_expired"),
             finish=stop,
             usage=Usage(100, 10),
             output_digest="ef" * 32,
             retry_at=None,
             detail=None,
         ),
+    )
+    yield from chunk_facts()
+    yield from window_facts()
+
+
+def chunk_job(*, odd: bool = False) -> ChunkJob:
+    """A chunk; an odd one stands in the place of others, in a window with other scripts."""
+    return ChunkJob(
+        window=WindowKey("scope 'ü'", "c/😀", "lauf/消息") if odd else WINDOW,
+        first=3 if odd else 0,
+        last=41 if odd else 0,
+        source_hash="cd" * 32,
+        model=ModelIdentity("openai", "small", (("temperature", "0"), ("ü", "ja")) if odd else ()),
+        prompt=PromptVersion("window-compaction", 1),
+        replaces=("12" * 32, "34" * 32) if odd else (),
+    )
+
+
+def chunk_facts() -> Iterator[tuple[str, Fact]]:
+    """Every stored name of chunks in its variants."""
+    budget = BudgetNumbers(100_000, 70_000, 40_000, 20_000)
+    identity = chunk_job().identity
+    until = 1_750_000_300_000_000
+    yield "plain", ChunkClaimed("claim-1", "worker-1", identity, chunk_job(), budget, until)
+    yield "odd", ChunkClaimed("ü", ODD[:9], identity, chunk_job(odd=True), budget, 2**53 - 1)
+    yield "first", ChunkAttemptStarted("claim-1", "attempt-1", identity, 1, until)
+    yield "second", ChunkAttemptStarted("claim-1", "attempt-2", identity, 2, until)
+    yield "plain", ChunkClaimRenewed("claim-1", identity, until)
+    facts = FinishFacts(
+        get_args(FinishSignal), 2, refusal=True, provider_words=("tool_calls", "länge")
+    )
+    yield (
+        "full",
+        ChunkAttemptFailed(
+            claim_id="claim-1",
+            attempt_id="attempt-1",
+            identity=identity,
+            failure="invalid_structure",
+            also=(*CODES, *CODES_OF_CHUNKS, "lease_expired"),
+            finish=facts,
+            usage=Usage(1_234, 56),
+            output_digest="ef" * 32,
+            retry_at=until,
+            detail="HTTP 503",
+        ),
+    )
+    yield (
+        "nulls",
+        ChunkAttemptFailed(
+            "claim-1",
+            "attempt-2",
+            identity,
+            "lease_expired",
+            (),
+            FinishFacts(),
+            Usage(),
+            None,
+            None,
+            None,
+        ),
+    )
+    stop = FinishFacts(("stop",), provider_words=("stop",))
+    text = '{"decisions":["Fund A is bought"]}'
+    yield (
+        "plain",
+        ChunkCompleted("claim-1", "attempt-1", identity, "cd" * 32, text, (), stop, Usage(100, 10)),
+    )
+    ungrounded = tuple(Ungrounded(kind, ODD) for kind in get_args(GroundedKind))
+    yield (
+        "odd",
+        ChunkCompleted("claim-1", "attempt-1", identity, "cd" * 32, ODD, ungrounded, stop, Usage()),
+    )
+    for reason in get_args(ReleaseReason):
+        yield reason, ChunkClaimReleased("claim-1", identity, reason)
+
+
+def window_facts() -> Iterator[tuple[str, Fact]]:
+    """Pins and deliveries of windows in their variants."""
+    digest = "ef" * 32
+    for proposer in get_args(PinProposer):
+        yield (
+            proposer,
+            PinAccepted(
+                WINDOW, f"pin-{proposer}", 4, digest, 0, 18, 26, "no nuts.", 1, proposer, None
+            ),
+        )
+    odd = chunk_job(odd=True)
+    yield (
+        "odd",
+        PinAccepted(odd.window, "消息", 4, digest, 2, 0, len(ODD), ODD, 0, "rule", "pin-rule"),
+    )
+    yield (
+        "full",
+        WindowDelivered(
+            delivery_id="delivery-1",
+            window=odd.window,
+            shape="anthropic",
+            messages=(
+                DeliveredMessages(0, 2, "verbatim", None),
+                DeliveredMessages(3, 41, "summarized", None),
+                DeliveredMessages(42, 44, "left_out", "left_to_search"),
+            ),
+            chunks=(DeliveredChunk(3, 41, odd.identity, 12),),
+            pins=("消息", "pin-rule"),
+            stubs=(DeliveredStub(44, 1, digest, 48_211),),
+            tokens=9_000,
+            limit=10_000,
+            bytes_sent=31_000,
+            bytes_reused=0,
+            request_digest="01" * 32,
+        ),
+    )
+    yield (
+        "empty",
+        WindowDelivered("delivery-2", WINDOW, "openai-chat", (), (), (), (), 0, 1, 0, 0, "01" * 32),
     )
 
 
@@ -230,6 +386,7 @@ def _folder_of(event: str) -> Path:
 
 def make_ledger() -> None:
     """A whole ledger with its read-model rows."""
+    FOLDER.mkdir(exist_ok=True)
     target = FOLDER / "ledger.db"
     if target.exists():
         return
@@ -237,6 +394,9 @@ def make_ledger() -> None:
     parts = store.open()
     parts.transcripts.append("tenant-1", "c-1", *lines(73, sentences=8))
     every_kind(parts)
+    every_window_kind(parts)
+    parts.originals.append(ORIGINALS, "openai-chat", 0, messages(0, 4))
+    parts.originals.keep_result(ORIGINALS.scope, ORIGINALS.conversation, b"a large result")
     parts.transcripts.revise("tenant-1", "c-1", "a70", "revised \ud800 " + ODD)
     parts.transcripts.delete("tenant-1", "c-1", "u71")
     parts.transcripts.set_run("tenant-1", "c-1", "run-72", "failed")
