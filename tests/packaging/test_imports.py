@@ -19,6 +19,7 @@ OF_EXTRAS = {
     "boto3",
     "botocore",
     "google",
+    "mcp",
     "openai",
     "opentelemetry",
     "procrastinate",

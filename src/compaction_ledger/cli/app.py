@@ -19,6 +19,7 @@ from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
+from compaction_ledger.cli.commands.window import window
 from compaction_ledger.cli.commands.working import work
 from compaction_ledger.cli.failing import PROGRAM, CommandGroup, run
 
@@ -91,6 +92,7 @@ for _name, _command, _in_short in (
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)
+app.add_typer(window, name="window", short_help="The windows of running agents: search, serve.")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from compaction_ledger.domain.errors import (
     DamagedOriginal,
     InvalidInput,
+    UnknownConversation,
     UnknownMessage,
 )
 from compaction_ledger.domain.history import Found, HistoryQuery, Hit, Place, Source
@@ -101,6 +102,13 @@ class HistorySearch:
     def catch_up(self) -> None:
         """Bring the index up to the transcript, as every search does first."""
         self._indexer.catch_up(self._lines.now())
+
+    def check_known(self) -> None:
+        """Raises :class:`UnknownConversation` where there is neither a line nor a run of it."""
+        if not self._lines.now().documents and not self._runs.names():
+            raise UnknownConversation(
+                f"there is no conversation {self.conversation!r} in scope {self.scope!r}"
+            )
 
     def search(self, query: HistoryQuery) -> Found:
         """The places where it stands: those with its words side by side first, within both the newest.

@@ -16,6 +16,7 @@ from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
 from compaction_ledger.cli.documents.requests import AssembleDocument
@@ -47,6 +48,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,
     "check": CheckDocument,
+    "window-search": WindowSearchDocument,
     "version": VersionDocument,
     "error": ErrorDocument,
 }
