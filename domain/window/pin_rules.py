@@ -21,10 +21,12 @@ LONGEST_PROPOSED = 600
 
 _ASKS = re.compile("[?？؟][\"'”’»」）) ]*$|[吗嗎呢][。.]?$|ですか[。.]?$|ますか[。.]?$|까요?[.]?$")
 _SMALL_TALK = re.compile(
-    r"\b(?:not sure|no problem|no worries|no idea|(?:don't|do not|didn't) (?:know|understand|see|think|mind|remember)"
-    r"|(?:doesn't|didn't|does not|did not|isn't|not) work|not yet|never mind|no,? thank|not really|no longer"
-    r"|weiß (?:es )?nicht|verstehe nicht|kein problem|keine ahnung|je ne (?:sais|comprends) pas|pas de problème"
-    r"|no (?:lo )?sé|no entiendo|non (?:lo )?so|non capisco|não sei|weet (?:het )?niet|geen probleem|не знаю|не понимаю)\b"
+    r"\b(?:not sure|no problem|no worries|no idea|not yet|never mind|no,? thank|not really|no longer"
+    r"|(?:don't|do not|didn't) (?:know|understand|see|think|mind|remember)"
+    r"|(?:doesn't|didn't|does not|did not|isn't|not) work"
+    r"|weiß (?:es )?nicht|verstehe nicht|kein problem|keine ahnung|je ne (?:sais|comprends) pas"
+    r"|pas de problème|no (?:lo )?sé|no entiendo|non (?:lo )?so|non capisco|não sei|weet (?:het )?niet"
+    r"|geen probleem|не знаю|не понимаю)\b"
     r"|不知道|不明白|没问题|わかりません|分かりません|知りません|모르",
     re.IGNORECASE,
 )
@@ -63,14 +65,16 @@ _PAIRS = frozenset(
     {
         ("at", "most"), ("at", "least"), ("more", "than"), ("less", "than"), ("up", "to"), ("do", "not"),
         ("prefer", "not"), ("has", "to"), ("have", "to"), ("or", "newer"), ("or", "older"), ("deliver", "by"),
-        ("не", "ем"), ("не", "пью"), ("не", "буду"), ("не", "нужно"), ("bis", "zu"), ("au", "plus"), ("au", "moins"), ("al", "menos"), ("lo", "sumo"),
+        ("не", "ем"), ("не", "пью"), ("не", "буду"), ("не", "нужно"),
+        ("bis", "zu"), ("au", "plus"), ("au", "moins"), ("al", "menos"), ("lo", "sumo"),
         ("al", "massimo"), ("al", "più"), ("no", "máximo"), ("pelo", "menos"), ("ten", "hoogste"),
         ("не", "более"), ("не", "менее"), ("не", "больше"), ("не", "надо"), ("не", "хочу"),
     }
 )  # fmt: skip
 
 _UNSPACED = re.compile(
-    "只|不要|不能|不得|不可|不许|不吃|不超过|別|别|禁止|必须|必須|务必|只要|只能|只有|仅|最多|最少|至少|至多|超过|预算|預算|过敏|過敏|截止"
+    "只|不要|不能|不得|不可|不许|不吃|不超过|別|别|禁止|必须|必須|务必|只要|只能|只有|仅|最多|最少|至少|至多|超过|预算|預算|过敏|過敏|"
+    "截止"
     "|ないで|なければ|してはいけ|禁止|だけ|のみ|以内|以下|以上|必ず|絶対|予算|アレルギー|締め切り|までに|ません"
     "|마세요|말고|안 돼|안 됩|금지|반드시|꼭|만 |이하|이상|최대|최소|예산|알레르기|까지|없이|않"
 )
@@ -111,14 +115,17 @@ _PROHIBITING = frozenset({"don't", "mustn't", "can't", "cannot", "won't", "shoul
 
 
 def _candidates(reading: Reading) -> Iterator[tuple[int, int]]:
+    lead, lead_states = -1, False
     for sentence, context in zip(reading.sentences, reading.contexts, strict=True):
         span = reading.text[sentence.words : sentence.end]
         if context.others or len(span) > LONGEST_PROPOSED or is_question(span):
             continue
-        lead_states = context.lead is not None and states_constraint(
-            reading.text[context.lead : sentence.start][:LONGEST_PROPOSED]
-        )
-        if lead_states or states_constraint(span):
+        if context.lead is not None and context.lead != lead:
+            lead = context.lead
+            lead_states = states_constraint(
+                reading.text[lead : min(sentence.start, lead + LONGEST_PROPOSED)]
+            )
+        if (context.lead is not None and lead_states) or states_constraint(span):
             start = sentence.words if context.lead is None else context.lead
             yield start, max(sentence.end, context.tail or 0)
 

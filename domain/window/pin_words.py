@@ -135,8 +135,8 @@ MODALS = word_set(
 
 LABELS = word_set(
     "restriction restrictions preferences needs boundaries must-haves musts dealbreakers deadline details"
-    " info general dietary diet constraint constraints requirement requirements vorgaben bedingungen contraintes"
-    " exigences restricciones requisitos restrizioni requisiti restrições eisen"
+    " info general dietary diet constraint constraints requirement requirements vorgaben bedingungen"
+    " contraintes exigences restricciones requisitos restrizioni requisiti restrições eisen"
 )
 """With one of these, what stands over a list is its title."""
 

@@ -22,6 +22,7 @@ from compaction_ledger.domain.window.pin_rules import propose_by_rules
 __all__ = [
     "MAX_QUOTE_CHARACTERS",
     "PinProposer",
+    "ProposingFailed",
     "RulePinProposer",
     "check_pin",
     "check_quote",
@@ -30,6 +31,14 @@ __all__ = [
     "prove",
     "superseded_by_rules",
 ]
+
+
+class ProposingFailed(Exception):
+    """A proposer had no usable answer; ``reason`` is a failure code, as of a summarizing attempt."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"no usable answer: {reason}")
+        self.reason = reason
 
 
 class PinProposer(Protocol):
@@ -41,7 +50,10 @@ class PinProposer(Protocol):
         ...
 
     def propose(self, text: str) -> Sequence[str]:
-        """Exact quotes of ``text``, each of which :func:`prove` then accepts or refuses. May be empty."""
+        """Exact quotes of ``text``, each of which :func:`prove` then accepts or refuses. May be empty.
+
+        Raises :class:`ProposingFailed` where it cannot tell; no turn fails by that.
+        """
         ...
 
 

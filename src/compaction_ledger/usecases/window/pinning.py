@@ -20,7 +20,12 @@ from compaction_ledger.domain.window.events import PinAccepted
 from compaction_ledger.domain.window.events import PinProposer as ProposedBy
 from compaction_ledger.domain.window.originals import Original, message_digest
 from compaction_ledger.domain.window.pin_sources import find_in, users_parts
-from compaction_ledger.domain.window.pins import PinProposer, pin_id, superseded_by_rules
+from compaction_ledger.domain.window.pins import (
+    PinProposer,
+    ProposingFailed,
+    pin_id,
+    superseded_by_rules,
+)
 from compaction_ledger.domain.window.window_state import WindowState, current_pins
 from compaction_ledger.usecases.window.background import Background
 from compaction_ledger.usecases.window.context import WindowContext
@@ -51,10 +56,13 @@ class RefusedQuote:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What became of the quotes that were proposed of some messages."""
+    """What became of some messages' quotes. ``failed``: the messages of which nothing could be proposed, with
+    the reason: a failure code, or the name of an error.
+    """
 
     accepted: tuple[PinAccepted, ...] = ()
     refused: tuple[RefusedQuote, ...] = ()
+    failed: tuple[tuple[int, str], ...] = ()
 
 
 def accept_pin(
@@ -86,29 +94,34 @@ def propose_pins(
     """
     accepted: list[PinAccepted] = []
     refused: list[RefusedQuote] = []
+    failed: list[tuple[int, str]] = []
     for position in positions:
         try:
             original, entry = _original(context, position)
             parts = users_parts(context.shape, entry)
         except PinRefused:
             continue
-        for quote in _proposed(proposer, parts, position, refused):
+        for quote in _proposed(proposer, parts, position, refused, failed):
             try:
                 pin = _accept(context, original, entry, quote, proposer.kind, None, None)
             except PinRefused as refusal:
                 refused.append(RefusedQuote(position, quote, refusal.reason, str(refusal)))
             else:
                 accepted.append(pin)
-    return Proposals(tuple(accepted), tuple(refused))
+    return Proposals(tuple(accepted), tuple(refused), tuple(failed))
 
 
 def _proposed(
-    proposer: PinProposer, parts: Sequence[Part], position: int, refused: list[RefusedQuote]
+    proposer: PinProposer,
+    parts: Sequence[Part],
+    position: int,
+    refused: list[RefusedQuote],
+    failed: list[tuple[int, str]],
 ) -> Iterator[str]:
     """The quotes proposed of one message, each once."""
     seen: set[str] = set()
     for part in parts:
-        for quote in _asked(proposer, part.text, position):
+        for quote in _asked(proposer, part.text, position, failed):
             if quote in seen:
                 continue
             if len(seen) == MOST_QUOTES:
@@ -119,13 +132,17 @@ def _proposed(
             yield quote
 
 
-def _asked(proposer: PinProposer, text: str, position: int) -> Sequence[str]:
+def _asked(
+    proposer: PinProposer, text: str, position: int, failed: list[tuple[int, str]]
+) -> Sequence[str]:
     try:
-        proposed = cast("Sequence[object]", proposer.propose(text))
+        proposed = list(cast("Sequence[object]", proposer.propose(text)))
     except StoreError:
         raise
     except Exception as error:  # a turn never fails by who proposes
-        logger.warning("no pins were proposed of message %d: %s", position, type(error).__name__)
+        reason = error.reason if isinstance(error, ProposingFailed) else type(error).__name__
+        failed.append((position, reason))
+        logger.warning("no pins were proposed of message %d: %s", position, reason)
         logger.debug("no pins were proposed of message %d", position, exc_info=True)
         return ()
     return [quote for quote in proposed if isinstance(quote, str)]
