@@ -82,6 +82,9 @@ class TokenizerCounter:
         ]
 
 
+MOST_CORRECTED = 16.0
+
+
 class Gauge:
     """Counts tokens, corrected by the provider's own figures once those are known (T3).
 
@@ -112,7 +115,9 @@ class Gauge:
     def observe(self, counted: int, reported: int) -> None:
         """The provider reported ``reported`` tokens for a request of which :meth:`count` gave ``counted``.
 
-        A figure that cannot be (zero or less) is left aside.
+        A figure that cannot be (zero or less) is left aside, and none makes more than 16 of a counted token, or
+        less than a sixteenth.
         """
         if counted > 0 and reported > 0:
-            self._scale = min(8.0, max(0.02, self._scale * reported / counted * self.MARGIN))
+            scale = self._scale * reported / counted * self.MARGIN
+            self._scale = min(MOST_CORRECTED, max(1 / MOST_CORRECTED, scale))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from compaction_ledger.domain.errors import InvalidSetting, StoreError
 from compaction_ledger.domain.window.chunks import ChunkJob
@@ -52,9 +52,6 @@ BESIDE = (
 """Arguments that are part of what the model reads, and count against the limit."""
 
 
-HistoryProcessor = Callable[[list[Any]], Awaitable[list[Any]]]
-
-
 @dataclass(frozen=True, slots=True)
 class WindowParts:
     """What the composition root puts a window together from."""
@@ -63,8 +60,8 @@ class WindowParts:
     compactor: ChunkCompactor
     history: HistorySearch
     proposer: PinProposer | None
-    history_processor: Callable[[Callable[[Messages], Sequence[Any]]], HistoryProcessor]
-    """Makes a history processor for Pydantic AI; needs that extra."""
+    capability: Callable[[Callable[[Messages], Sequence[Any]], Callable[[int], None]], Any]
+    """Makes the capability for agents of Pydantic AI, from what prepares and what observes: an extra."""
 
 
 class Window:
@@ -220,11 +217,14 @@ class Window:
 
         return prepared_call
 
-    def history_processor(self) -> HistoryProcessor:
-        """For Pydantic AI: a history processor that hands the model prepared messages."""
+    def capability(self) -> Any:
+        """For an agent of Pydantic AI: ``Agent(…, capabilities=[window.capability()])``.
+
+        The model is handed prepared messages, and the agent's own history stays complete.
+        """
         if self._parts.context.shape.name != "pydantic-ai":
             raise InvalidSetting("needs a window of the shape pydantic-ai", place="shape")
-        return self._parts.history_processor(self._prepare_wires)
+        return self._parts.capability(self._prepare_wires, self.observe)
 
     def _prepare_wires(self, messages: Messages) -> Sequence[Any]:
         try:
@@ -243,7 +243,7 @@ class Window:
         given = kwargs.get(name)
         if not isinstance(given, list):
             raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
-        host = HostMessages(given)
+        host = HostMessages(cast("list[Any]", given))
         try:
             prepared = self.prepare(host.wires, beside=self._tokens_beside(kwargs))
         except StoreError as error:

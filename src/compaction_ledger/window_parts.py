@@ -21,7 +21,7 @@ from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.stopping import NeverStop
 from compaction_ledger.usecases.window.compacting import ChunkCompactor
 from compaction_ledger.usecases.window.context import Messages, WindowContext
-from compaction_ledger.window import HistoryProcessor, Window, WindowParts
+from compaction_ledger.window import Window, WindowParts
 from compaction_ledger.worker import worker_name
 
 
@@ -76,18 +76,20 @@ def open_window(
     )
     history = history_search(parts, key.scope, key.conversation, key.run)
     return Window(
-        WindowParts(context, compactor, history, _proposer(options.proposer), _history_processor),
+        WindowParts(context, compactor, history, _proposer(options.proposer), _capability),
         background=background,
     )
 
 
-def _history_processor(prepare: Callable[[Messages], Sequence[Any]]) -> HistoryProcessor:
+def _capability(
+    prepare: Callable[[Messages], Sequence[Any]], observe: Callable[[int], None]
+) -> Any:
     with extra("openai"):
         from compaction_ledger.infrastructure.agent_hooks.pydantic_ai import (  # noqa: PLC0415 - an extra
-            processor,
+            WindowCapability,
         )
 
-    return processor(prepare)
+    return WindowCapability(prepare, observe)
 
 
 def _proposer(proposer: PinProposer | Literal["rules"] | None) -> PinProposer | None:

@@ -43,24 +43,25 @@ class HostMessages:
         """The JSON of a value: the value itself where it is JSON all through."""
         if isinstance(value, _PLAIN):
             return value
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return base64.b64encode(bytes(value)).decode()  # as Bedrock writes them on the wire
-        made: Any
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()  # as Bedrock writes them on the wire
+        made = self._made(value, place)
+        if made is not value:
+            self._given[id(made)] = value
+            self._kept.append(made)  # as long as it is there, nothing else has its id
+        return made
+
+    def _made(self, value: object, place: str) -> Any:
         if isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
-            made = {key: self._json(member, place) for key, member in members.items()}
-            same = type(value) is dict and all(made[key] is members[key] for key in members)
-        elif isinstance(value, (list, tuple)):
+            object_ = {key: self._json(member, place) for key, member in members.items()}
+            same = members.__class__ is dict and all(object_[key] is members[key] for key in members)
+            return members if same else object_
+        if isinstance(value, list | tuple):
             items = cast("Sequence[Any]", value)
-            made = [self._json(item, place) for item in items]
-            same = type(value) is list and all(map(_is, made, items))
-        else:
-            made, same = self._dumped(value, place), False
-        if same:
-            return value
-        self._given[id(made)] = value
-        self._kept.append(made)  # as long as it is there, nothing else has its id
-        return made
+            list_ = [self._json(item, place) for item in items]
+            return items if items.__class__ is list and all(map(_is, list_, items)) else list_
+        return self._dumped(value, place)
 
     def _dumped(self, value: Any, place: str) -> Any:
         """An object of a provider's library, which are pydantic models."""
@@ -71,19 +72,18 @@ class HostMessages:
             )
         return dump(mode="json", exclude_unset=True)
 
-    def _back(self, value: Any) -> Any:
+    def _back(self, value: object) -> Any:
         given = self._given.get(id(value))
         if given is not None:
             return given
-        made: Any
-        if type(value) is dict:
+        if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            made = {key: self._back(member) for key, member in members.items()}
-            return made if any(made[key] is not members[key] for key in members) else value
-        if type(value) is list:
-            items: list[Any] = value
-            made = [self._back(item) for item in items]
-            return value if all(map(_is, made, items)) else made
+            object_ = {key: self._back(member) for key, member in members.items()}
+            return object_ if any(object_[key] is not members[key] for key in members) else members
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            list_ = [self._back(item) for item in items]
+            return items if all(map(_is, list_, items)) else list_
         return value
 
 

@@ -1,0 +1,248 @@
+"""An agent's loop in three lines: real clients of each provider, against a real HTTP server (T1, T5, T11)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import boto3
+import openai
+import pytest
+from provider_server import ProviderServer, Reply, anthropic_message, completion, converse_message
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from window_runs import RememberingSummarizer, window_on
+
+from compaction_ledger import Ledger
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.errors import InvalidSetting, StoreUnavailable
+from compaction_ledger.domain.messages.shapes import shape_named
+from compaction_ledger.domain.window.policy import WindowBudget
+
+TURNS = 25
+BUDGET = WindowBudget(3_000, when_outgrown="search")
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    with Ledger.in_memory() as ledger:
+        yield ledger._parts
+
+
+@pytest.fixture
+def server() -> Iterator[ProviderServer]:
+    with ProviderServer() as running:
+        yield running
+
+
+def without_usage(reply: Reply) -> Reply:
+    """The same answer, of a server that reports no tokens."""
+    body = json.loads(reply.body)
+    del body["usage"]
+    return Reply(json.dumps(body).encode())
+
+
+def asked(number: int) -> str:
+    return f"Question {number}: what is the state of case {number}, and who looks at it now?"
+
+
+def requests(server: ProviderServer) -> list[dict[str, Any]]:
+    return [received.json for received in server.received]
+
+
+def check(shape: str, server: ProviderServer, member: str = "messages") -> None:
+    """Every request that arrived is valid, within the budget, and the last ones hold summaries."""
+    for request in requests(server):
+        assert shape_named(shape).problems(request[member]) == []
+        assert len(json.dumps(request[member], ensure_ascii=False, separators=(",", ":"))) <= 3_002
+    last = json.dumps(requests(server)[-1], ensure_ascii=False)
+    assert "[derived summary of message" in last
+    assert asked(TURNS - 1) in last
+    assert asked(0) not in last
+
+
+def test_openai_chat(parts: Parts, server: ProviderServer) -> None:
+    server.reply = without_usage(completion("It is open.", "stop"))
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    create = window.wrap(client.chat.completions.create)
+    messages: list[Any] = [{"role": "system", "content": "Be brief."}]
+    for number in range(TURNS):
+        messages.append({"role": "user", "content": asked(number)})
+        response = create(model="m", messages=messages)
+        messages.append(response.choices[0].message)  # the library's own object, as agents do
+        window.compact()
+    check("openai-chat", server)
+    assert len(messages) == 1 + 2 * TURNS
+    assert window.prefix_reuse > 0.5
+
+
+def test_openai_chat_asynchronously(parts: Parts, server: ProviderServer) -> None:
+    server.reply = without_usage(completion("It is open.", "stop"))
+
+    async def loop() -> None:
+        async with openai.AsyncOpenAI(
+            base_url=f"{server.url}/v1", api_key="k", max_retries=0
+        ) as client:
+            window = window_on(parts, RememberingSummarizer(), budget=BUDGET, background=True)
+            create = window.awrap(client.chat.completions.create)
+            messages: list[Any] = []
+            for number in range(TURNS):
+                messages.append({"role": "user", "content": asked(number)})
+                response = await create(model="m", messages=messages)
+                messages.append(response.choices[0].message)
+                assert await asyncio.to_thread(window.wait, 30)
+            assert window.close(30)
+
+    asyncio.run(loop())
+    check("openai-chat", server)
+
+
+def test_openai_responses(parts: Parts, server: ProviderServer) -> None:
+    server.reply = Reply(
+        json.dumps(
+            {
+                "id": "resp_1",
+                "object": "response",
+                "created_at": 1,
+                "status": "completed",
+                "model": "m",
+                "parallel_tool_calls": True,
+                "tool_choice": "auto",
+                "tools": [],
+                "output": [
+                    {
+                        "id": "msg_1",
+                        "type": "message",
+                        "role": "assistant",
+                        "status": "completed",
+                        "content": [
+                            {"type": "output_text", "text": "It is open.", "annotations": []}
+                        ],
+                    }
+                ],
+            }
+        ).encode()
+    )
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="openai-responses")
+    create = window.wrap(client.responses.create)
+    items: list[Any] = []
+    for number in range(TURNS):
+        items.append({"role": "user", "content": asked(number)})
+        response = create(model="m", input=items, instructions="Be brief.")
+        items += [{**item.model_dump(), "id": f"msg_{number}"} for item in response.output]
+        window.compact()
+    for request in requests(server):
+        assert shape_named("openai-responses").problems(request["input"]) == []
+    assert "[derived summary of message" in json.dumps(requests(server)[-1]["input"])
+
+
+def test_anthropic(parts: Parts, server: ProviderServer) -> None:
+    server.reply = without_usage(
+        anthropic_message([{"type": "text", "text": "It is open."}], "end_turn")
+    )
+    client = anthropic.Anthropic(base_url=server.url, api_key="k", max_retries=0)
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="anthropic")
+    create = window.wrap(client.messages.create)
+    messages: list[Any] = []
+    for number in range(TURNS):
+        messages.append({"role": "user", "content": asked(number)})
+        response = create(model="m", max_tokens=99, system="Be brief.", messages=messages)
+        messages.append({"role": "assistant", "content": response.content})
+        window.compact()
+    for request in requests(server):
+        assert shape_named("anthropic").problems(request["messages"]) == []
+    first = requests(server)[-1]["messages"][0]["content"]
+    assert any(block["text"].startswith("[derived summary of message") for block in first)
+
+
+def test_converse(parts: Parts, server: ProviderServer) -> None:
+    server.reply = without_usage(converse_message("It is open.", "end_turn"))
+    client = boto3.client(
+        "bedrock-runtime",
+        endpoint_url=server.url,
+        region_name="eu-west-1",
+        aws_access_key_id="k",
+        aws_secret_access_key="s",
+    )
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="converse")
+    converse = window.wrap(client.converse)
+    messages: list[Any] = []
+    for number in range(TURNS):
+        content: list[Any] = [{"text": asked(number)}]
+        if number in (0, TURNS - 1):  # bytes, as this library wants them
+            content.append({"image": {"format": "png", "source": {"bytes": b"\x89PNG" * 20}}})
+        messages.append({"role": "user", "content": content})
+        response = converse(modelId="m", messages=messages, system=[{"text": "Be brief."}])
+        messages.append(response["output"]["message"])
+        window.compact()
+    for request in requests(server):
+        assert shape_named("converse").problems(request["messages"]) == []
+    last = requests(server)[-1]["messages"]
+    assert any(
+        block["text"].startswith("[derived summary of message") for block in last[0]["content"]
+    )
+    assert last[-1]["content"][1]["image"]["source"]["bytes"].startswith("iVBORw"[:1])
+
+
+def test_pydantic_ai(parts: Parts) -> None:
+    given: list[list[ModelMessage]] = []
+
+    def model(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        given.append(messages)
+        return ModelResponse(parts=[TextPart("It is open.")])
+
+    window = window_on(parts, RememberingSummarizer(), budget=2_000, shape="pydantic-ai")
+    agent = Agent(
+        FunctionModel(model),
+        system_prompt="Be brief.",
+        capabilities=[window.capability()],
+    )
+    history: list[ModelMessage] = []
+    for number in range(TURNS):
+        history = agent.run_sync(asked(number), message_history=history).all_messages()
+        window.compact()
+    sent = ModelMessagesTypeAdapter.dump_python(given[-1], mode="json")
+    assert shape_named("pydantic-ai").problems(sent) == []
+    assert "[derived summary of message" in json.dumps(sent)
+    assert "Be brief." in json.dumps(sent)
+    assert asked(TURNS - 1) in json.dumps(sent)
+    assert asked(0) not in json.dumps(sent)
+
+
+def test_where_the_store_fails_the_messages_go_as_they_are(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A11: no answer is lost by a summary."""
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    seen: list[Any] = []
+    call = window.wrap(lambda **kwargs: seen.append(kwargs["messages"]))
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(parts.originals, "digests", fail)
+    messages = [{"role": "user", "content": "Hi"}]
+    call(model="m", messages=messages)
+    assert seen == [messages]
+
+
+def test_messages_that_are_not_given_by_name_are_refused(parts: Parts) -> None:
+    call = window_on(parts).wrap(print)
+    with pytest.raises(InvalidSetting, match="messages"):
+        call([{"role": "user", "content": "Hi"}])
+
+
+def test_the_providers_figures_correct_the_counts(parts: Parts) -> None:
+    """T3: after the first answer the window is fuller than the bytes say, or emptier."""
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    create = window.wrap(lambda **_: {"usage": {"prompt_tokens": 30}})
+    messages: list[Any] = [{"role": "user", "content": asked(0)}]
+    create(messages=messages)
+    before = window.prepare(messages).tokens
+    assert 30 <= before <= 34
