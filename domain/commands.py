@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from compaction_ledger.domain.finish import Answer
+from compaction_ledger.domain.finish import Answer, FailureCode
 from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.windows import WindowPolicy
 
@@ -48,7 +48,8 @@ class RenewClaim:
 class FinishAttempt:
     """The model answered, or did not: success or failure is decided by the contract C1 to C4.
 
-    ``retry_at`` is when a second attempt may be tried after ``provider_unavailable`` (D3).
+    ``retry_at`` is when a second attempt may be tried after ``provider_unavailable`` (D3). ``found`` is
+    what else is wrong with a sound answer: its source was compared with it (T13).
     """
 
     claim_id: str
@@ -56,6 +57,7 @@ class FinishAttempt:
     answer: Answer
     now: int
     retry_at: int | None = None
+    found: tuple[FailureCode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

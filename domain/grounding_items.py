@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, cast
 from unicodedata import combining
 
@@ -130,9 +130,9 @@ _TOKEN = (
     rf"(?:[{_SIGNS}](?=\d)|(?:~|\.{{1,2}})?/(?={_W}))?"
     rf"{_W}++(?:(?:[.\-\u2010\u2011/@]|(?<=\d)[{_SEPARATORS}](?=\d)){_W}++)*+"
 )
-_ITEM = re.compile(
-    rf"(?=[{_SIGNS}/~.\w{CURRENCY}])(?:(?P<url>{_URL})|(?P<date>{_DATE})|(?P<amount>{_AMOUNT})|(?P<number>[{_SIGNS}]?{_GROUPED})"
-    rf"|(?P<token>{_TOKEN}))"
+_ITEM = (
+    rf"(?=[{_SIGNS}/~.\w{CURRENCY}])(?:(?P<url>{_URL})|(?P<date>{_DATE})|(?P<amount>{_AMOUNT})"
+    rf"|(?P<number>[{_SIGNS}]?{_GROUPED})|(?P<token>{_TOKEN}))"
 )
 _BEHIND_URL = ".,;:!?)]*_"
 _PLAIN_DATE = re.compile(
@@ -143,6 +143,12 @@ _FIGURES = re.compile(rf"[{_SIGNS}]?[\d{_SEPARATORS}/\-\u2010\u2011]+(?:[^\W\d_]
 _DOTTED = re.compile(r"[^\W\d_]{2}\.[^\W\d_]{2}")
 
 
+@cache
+def _item() -> re.Pattern[str]:
+    """Made at its first use, as that takes longer than all else at the start of a program."""
+    return re.compile(_ITEM)
+
+
 def items(text: str) -> Iterator[Item]:
     """Everything in ``text`` that has to be found, in order; a quotation beside what stands in it."""
     found = [*_plain_items(text), *_quotations(text)]
@@ -150,7 +156,7 @@ def items(text: str) -> Iterator[Item]:
 
 
 def _plain_items(text: str) -> Iterator[Item]:
-    for match in _ITEM.finditer(text):
+    for match in _item().finditer(text):
         kind = _kind(match)
         if kind is None:
             continue

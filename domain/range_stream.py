@@ -126,7 +126,7 @@ def _claim(state: RangeState, command: ClaimRange) -> Decision:
 
 def _finish(state: RangeState, command: FinishAttempt) -> Decision:
     answer = command.answer
-    judged = finish(state, command, failures(answer), answer.text)
+    judged = finish(state, command, failures(answer) or command.found, answer.text)
     if isinstance(judged, Decision):
         return judged
     completed = RangeCompleted(

@@ -54,8 +54,8 @@ class PydanticAIChunkSummarizer(ProviderModel):
 
     def summarize_chunk(self, request: ChunkRequest) -> Answer:
         """Call the model once and wait. ``Answer.text`` is the JSON as it came."""
-        return self.ask(request.instructions, request.content())
+        return self._answer(request.instructions, request.content())
 
     async def asummarize_chunk(self, request: ChunkRequest) -> Answer:
         """Call the model once, from any event loop. Cancelling this cancels the call."""
-        return await self.aask(request.instructions, request.content())
+        return await self._answer_async(request.instructions, request.content())

@@ -102,7 +102,7 @@ class ProviderModel:
         """Provider, name, and the settings that change output (I1); never a key."""
         return self._identity
 
-    def ask(self, instructions: str, content: str) -> Answer:
+    def _answer(self, instructions: str, content: str) -> Answer:
         """Call the model once and wait."""
         future = self._loop.submit(self._call(instructions, content))
         try:
@@ -113,7 +113,7 @@ class ProviderModel:
             future.cancel()
             raise
 
-    async def aask(self, instructions: str, content: str) -> Answer:
+    async def _answer_async(self, instructions: str, content: str) -> Answer:
         """Call the model once, from any event loop. Cancelling this cancels the call."""
         return await asyncio.wrap_future(self._loop.submit(self._call(instructions, content)))
 

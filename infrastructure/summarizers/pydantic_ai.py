@@ -47,8 +47,8 @@ class PydanticAISummarizer(ProviderModel):
 
     def summarize(self, request: SummaryRequest) -> Answer:
         """Call the model once and wait."""
-        return self.ask(request.instructions, prompt_content(request))
+        return self._answer(request.instructions, prompt_content(request))
 
     async def asummarize(self, request: SummaryRequest) -> Answer:
         """Call the model once, from any event loop. Cancelling this cancels the call."""
-        return await self.aask(request.instructions, prompt_content(request))
+        return await self._answer_async(request.instructions, prompt_content(request))

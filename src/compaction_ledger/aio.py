@@ -72,6 +72,7 @@ class AsyncLedger:
     import_archive = _in_thread(Ledger.import_archive)
     import_summary = _in_thread(Ledger.import_summary)
     summaries = _in_thread(Ledger.summaries)
+    grounding = _in_thread(Ledger.grounding)
     ranges = _in_thread(Ledger.ranges)
     attempts = _in_thread(Ledger.attempts)
     deliveries = _in_thread(Ledger.deliveries)

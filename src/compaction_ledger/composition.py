@@ -283,6 +283,7 @@ def compactor(
         lease=int(settings.lease_seconds * 1_000_000),
         longest_attempt=int(settings.longest_attempt_seconds * 1_000_000),
         stop=stop,
+        strict=settings.grounding == "strict",
     )
 
 

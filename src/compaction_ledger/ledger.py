@@ -12,6 +12,7 @@ from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import (
@@ -33,6 +34,7 @@ from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, On
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivering import record_delivery
+from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.importing import (
     ImportedSummary,
@@ -377,6 +379,16 @@ class Ledger:
     def summary_text(self, row: SummaryRow) -> str | None:
         """The text of a finished summary, read from the sealed log; ``None`` if it is damaged."""
         return summary_text(self._parts.context, row)
+
+    def grounding(self, row: SummaryRow) -> tuple[Ungrounded, ...] | None:
+        """What a finished summary says that its source does not, word for word (T13).
+
+        ``None`` where that cannot be told: the summary is not finished or damaged, its source is not the
+        conversation as it is now, or :attr:`Settings.grounding` is ``off``.
+        """
+        if self._settings.grounding == "off":
+            return None
+        return grounding_of(self._parts.context, row)
 
     def ranges(
         self, conversation: str | None = None, *, scope: str | None = None

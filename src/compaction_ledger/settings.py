@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,6 +40,12 @@ class Settings(BaseModel):
 
     outage_after: int = Field(default=3, ge=1, le=1_000)
     """After so many unavailable answers in a row no new claim is made until a probe succeeds (D3)."""
+
+    grounding: Literal["off", "report", "strict"] = "report"
+    """What becomes of figures, dates, names and quotations of a summary that its source has not (T13).
+
+    ``report``: listed where the summary is looked at. ``strict``: a failed attempt, too (``ungrounded``).
+    """
 
     database_connections: int = Field(default=10, ge=1, le=1_000)
     """How many connections to PostgreSQL this process may hold at once."""

@@ -29,7 +29,7 @@ from compaction_ledger.domain.events import (
     RangeCompleted,
     RangeFact,
 )
-from compaction_ledger.domain.finish import Answer, FailureCode, Fault, sound_answer
+from compaction_ledger.domain.finish import Answer, FailureCode, Fault, failures, sound_answer
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.planning import PlannedRange
 from compaction_ledger.domain.ports import Gate, Summarizer
@@ -37,6 +37,7 @@ from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.grounding import unfounded
 from compaction_ledger.usecases.range_session import Outcome, RangeSession
 from compaction_ledger.usecases.renewing import Renewal, renewing
 from compaction_ledger.usecases.source import Source
@@ -90,7 +91,10 @@ class RangeOutcome:
 
 @dataclass(slots=True)
 class Claim:
-    """A worker's claim on a planned range. ``asked`` says whether the gate has heard of the provider."""
+    """A worker's claim on a planned range. ``asked`` says whether the gate has heard of the provider.
+
+    ``strict``: a summary that says what its source does not is a failed attempt (T13).
+    """
 
     context: Context
     summarizer: Summarizer
@@ -101,6 +105,7 @@ class Claim:
     stop: Stop
     source: Source
     planned: PlannedRange
+    strict: bool = False
     asked: bool = False
     _claim_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _failures: list[FailureCode] = field(default_factory=list[FailureCode])
@@ -144,8 +149,8 @@ class Claim:
         started = self._session.execute(
             lambda now: StartAttempt(self._claim_id, attempt_id, now, self.lease)
         )
-        answer = self._call(attempt_id, request, _number(started))
-        for index, fact in self._finish(attempt_id, answer):
+        answer, found = self._call(attempt_id, request, _number(started))
+        for index, fact in self._finish(attempt_id, answer, found):
             if isinstance(fact, RangeCompleted):
                 return self._outcome("completed", index=index)
         if not self._is_open:
@@ -165,25 +170,37 @@ class Claim:
                 self._release("given_back", "refused")
             raise
 
-    def _call(self, attempt_id: str, request: SummaryRequest, number: int | None) -> Answer:
-        """Call the model. An error of the summarizer itself is a failed attempt, never a summary (C4)."""
+    def _call(
+        self, attempt_id: str, request: SummaryRequest, number: int | None
+    ) -> tuple[Answer, tuple[FailureCode, ...]]:
+        """Call the model; its answer, and what the source says against it.
+
+        An error of the summarizer itself is a failed attempt, never a summary (C4).
+        """
         watched = watched_call(self.context.telemetry, self.planned.job, number)
         try:
             with self._renewing(), watched as answered:
                 with self.stop.interruptible():
                     answer = sound_answer(self.summarizer.summarize(request))
-                answered(answer)
-                return answer
+                found = self._against(answer, request)
+                answered(answer, found)
+                return answer, found
         except InvalidSetting as error:  # the caller's mistake: recorded, and theirs to see
             self._abandon(attempt_id, "provider_error", type(error).__name__, "given_back")
             raise
         except Exception as error:
             logger.warning("%s raised %s", self.summarizer.model, type(error).__name__)
             logger.debug("the summarizer raised", exc_info=True)
-            return Answer(fault="provider_error", detail=type(error).__name__)
+            return Answer(fault="provider_error", detail=type(error).__name__), ()
         except BaseException:  # a stop
             self._abandon(attempt_id, "cancelled", "interrupted", "stopped")
             raise
+
+    def _against(self, answer: Answer, request: SummaryRequest) -> tuple[FailureCode, ...]:
+        """What the source says against an answer that ended well (T13)."""
+        if self.strict and not failures(answer) and unfounded(answer.text, request.replies):
+            return ("ungrounded",)
+        return ()
 
     def _renewing(self) -> AbstractContextManager[None]:
         """Around a model call: the lease is renewed for as long as it may take (A5)."""
@@ -199,12 +216,14 @@ class Claim:
             if self._is_open:
                 self._release(reason, "stopped")
 
-    def _finish(self, attempt_id: str, answer: Answer) -> list[tuple[int, RangeFact]]:
+    def _finish(
+        self, attempt_id: str, answer: Answer, found: tuple[FailureCode, ...] = ()
+    ) -> list[tuple[int, RangeFact]]:
         """Record how the attempt ended; the facts and their indices."""
         self._again_at = retry_at = self._tell_gate(answer)
         with counted_finish(self.context.telemetry, self.planned.job) as facts:
             outcome = self._session.execute(
-                lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at)
+                lambda now: FinishAttempt(self._claim_id, attempt_id, answer, now, retry_at, found)
             )
             facts.extend(outcome.facts)
         for fact in outcome.facts:

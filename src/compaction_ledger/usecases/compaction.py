@@ -48,7 +48,7 @@ class Compactor:
     """A worker's way of compacting conversations. ``holder`` names the worker in its claims.
 
     The lease of an attempt is renewed while it runs, for ``longest_attempt`` and no longer; both are
-    microseconds.
+    microseconds. ``strict``: a summary that says what its source does not is a failed attempt (T13).
     """
 
     context: Context
@@ -59,6 +59,7 @@ class Compactor:
     lease: int = DEFAULT_LEASE
     longest_attempt: int = DEFAULT_LONGEST_ATTEMPT
     stop: Stop = field(default_factory=NeverStop)
+    strict: bool = False
 
     def compact(
         self,
@@ -131,6 +132,7 @@ class Compactor:
                 stop=self.stop,
                 source=source,
                 planned=planned,
+                strict=self.strict,
             )
             try:
                 return claim.run()

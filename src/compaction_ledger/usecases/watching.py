@@ -8,13 +8,13 @@ from time import perf_counter
 
 from compaction_ledger.domain.errors import LedgerError, Refused
 from compaction_ledger.domain.events import AttemptFailed, RangeCompleted, RangeFact
-from compaction_ledger.domain.finish import Answer, failures
+from compaction_ledger.domain.finish import Answer, FailureCode, failures
 from compaction_ledger.domain.identity import Job, ModelIdentity
 from compaction_ledger.domain.ports import Log, ReadModels, WorkList
 from compaction_ledger.usecases.telemetry import Attributes, OfJob, OfModel, Span, Telemetry
 
-Answered = Callable[[Answer], None]
-"""Called with the answer of a model as soon as it is there."""
+Answered = Callable[[Answer, tuple[FailureCode, ...]], None]
+"""Called with the answer of a model as soon as it is there, and what was found in one that ended well."""
 
 
 def of_model(model: ModelIdentity) -> OfModel:
@@ -45,9 +45,9 @@ def watched_call(telemetry: Telemetry, job: Job, number: int | None) -> Generato
     failed: str | None = "provider_error"
     with telemetry.span("attempt", attempt=number, **of_job(job)) as span:
 
-        def answered(answer: Answer) -> None:
+        def answered(answer: Answer, found: tuple[FailureCode, ...] = ()) -> None:
             nonlocal failed
-            codes = failures(answer)
+            codes = failures(answer) or found
             failed = codes[0] if codes else None
             _tell_answer(telemetry, span, answer, model)
 

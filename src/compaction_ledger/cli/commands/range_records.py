@@ -62,7 +62,13 @@ def range_document(ledger: Ledger, scope: str, conversation: str, from_pair: int
         to_pair=from_pair + PAIRS_PER_RANGE - 1,
         present_source_hash=present,
         summaries=[
-            SummaryRecord.of(row, sources.get(row.identity, ()), present, ledger.summary_text(row))
+            SummaryRecord.of(
+                row,
+                sources.get(row.identity, ()),
+                present,
+                ledger.summary_text(row),
+                ledger.grounding(row),
+            )
             for row in sorted(rows, key=lambda row: (row.index is None, row.index or 0))
         ],
         attempts=[AttemptRecord.of(row) for row in attempts if row.from_pair == from_pair],

@@ -15,6 +15,8 @@ from compaction_ledger.cli.documents.common import (
     moment,
     moment_or_none,
 )
+from compaction_ledger.domain.grounding import Ungrounded
+from compaction_ledger.domain.grounding_items import GroundedKind
 from compaction_ledger.domain.prompts import Verdict
 from compaction_ledger.domain.read_models import (
     AttemptOutcome,
@@ -82,6 +84,13 @@ class RangesDocument(Document):
     ranges: list[RangeRecord]
 
 
+class UngroundedRecord(Document):
+    """Something that a summary says and its source does not, word for word (T13)."""
+
+    kind: GroundedKind
+    text: str
+
+
 class SummaryRecord(Document):
     """One identity of a range: what it is bound to, how it went, and its text if it was completed.
 
@@ -133,9 +142,17 @@ class SummaryRecord(Document):
     text: str | None
     """`null` where it is not completed, or its text in the log is damaged."""
 
+    ungrounded: list[UngroundedRecord] | None
+    """What it says and its source does not (T13); `null` where that cannot be told any more."""
+
     @classmethod
     def of(
-        cls, row: SummaryRow, messages: tuple[str, ...], present_hash: str | None, text: str | None
+        cls,
+        row: SummaryRow,
+        messages: tuple[str, ...],
+        present_hash: str | None,
+        text: str | None,
+        ungrounded: tuple[Ungrounded, ...] | None,
     ) -> SummaryRecord:
         return cls(
             identity=row.identity,
@@ -157,6 +174,9 @@ class SummaryRecord(Document):
             input_tokens=row.input_tokens,
             output_tokens=row.output_tokens,
             text=text,
+            ungrounded=None
+            if ungrounded is None
+            else [UngroundedRecord(kind=item.kind, text=item.text) for item in ungrounded],
         )
 
 

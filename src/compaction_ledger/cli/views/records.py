@@ -18,6 +18,7 @@ from compaction_ledger.cli.documents.records import (
     RangesDocument,
     ShowDocument,
     SummaryRecord,
+    UngroundedRecord,
 )
 from compaction_ledger.cli.plain import plural, visible
 from compaction_ledger.cli.screen import facts, table
@@ -85,12 +86,19 @@ def show_summary(console: Console, summary: SummaryRecord, *, text: bool) -> Non
         rows.append(("Recorded", f"index {summary.index}, {summary.recorded_at}"))
     if summary.origin is not None:
         rows.append(("Origin", summary.origin))
+    if summary.ungrounded:
+        rows.append(("Not in source", _listed(summary.ungrounded)))
     console.print(facts(rows))
     if text and summary.text is not None:
         console.print()
         console.print(Padding(Text(visible(summary.text)), (0, 0, 0, 2)))
     elif summary.index is not None and summary.text is None:
         console.print("Its text in the log is damaged: run verify.")
+
+
+def _listed(ungrounded: list[UngroundedRecord]) -> str:
+    """What a summary says without its source, each with its kind (T13)."""
+    return ", ".join(f"{item.text} ({item.kind})" for item in ungrounded)
 
 
 def show_log(console: Console, document: LogDocument) -> None:
