@@ -33,17 +33,17 @@ _LAST_WORD = re.compile(r"([^\W_]+(?:[.'’][^\W_]+)*)$")
 _LONGEST_WORD = 32
 
 _ABBREVIATIONS = word_set("""
-    mt ft rd blvd apt bldg ext lt fr msgr gov pres supt adm cmdr esq maj pvt messrs assn univ intl natl
-    mfg eq def thm ref abt fa hr frl pl bhf hbf jh kap hrsg verf eigtl bros
-    approx appr incl excl inc ltd corp co dept est etc max min no nos nr nrs vs viz cf ca cca circa
-    al ed vol pp p fig sec art ch mr mrs ms dr prof st sr jr rev gen col sgt capt rep sen hon misc
-    resp temp avg std hr hrs jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu
-    thur thurs fri sat sun bzw evtl ggf inkl exkl zzgl mind höchst ungef usw tel abs str mio mrd std
-    tsd stk bspw sog ges gem vgl bzgl allg entspr einschl abzgl zb dh ua uvm mo di mi do fr sa env m
-    mme mlle st ste av bd janv févr avr juil sept oct nov déc ex aprox máx mín sr sra srta dña ud
-    uds pág núm tel avda ecc sig dott ing pag tel min mass ca sr sra dra prof exa av máx mín tel
-    bijv ca enz excl incl mevr dhr nl o.a m.b.t тыс млн руб г гг стр см ул т.е т.д
+    mt ft rd blvd apt bldg ext lt fr msgr gov pres supt adm cmdr esq maj pvt messrs assn univ
+    intl natl mfg eq def thm ref abt fa hr frl pl bhf hbf jh kap hrsg verf eigtl bros approx
+    appr incl excl inc ltd corp co dept est etc max min nr nrs vs viz cf ca cca circa al ed vol
+    pp p sec ch mr mrs ms dr prof st sr jr rev gen col sgt capt rep sen hon misc resp temp avg
+    std hrs jan feb mar apr jun jul aug sep sept oct nov dec tue tues wed thu thur thurs fri bzw
+    evtl ggf inkl exkl zzgl mind höchst ungef usw tel abs str mio mrd tsd stk bspw sog ges gem
+    vgl bzgl allg entspr einschl abzgl zb dh uvm mo sa env m mme mlle ste av bd janv févr avr
+    juil déc ex aprox máx mín sra srta dña ud uds pág núm avda ecc sig dott ing pag mass dra exa
+    bijv enz mevr dhr nl o.a m.b.t тыс млн руб г гг стр см ул т.е т.д
     """)
+_BEFORE_FIGURES = frozenset({"no", "nos", "art", "fig"})
 _NAMES = frozenset({"yahoo", "kahoot", "joomla", "jeopardy"})  # with their exclamation mark
 _BEFORE_ORDINALS = word_set("""
     am dem den der des das die vom zum bis ab im und ein eine einen seit vor nach jeder jeden jede
@@ -192,6 +192,8 @@ def _is_full_stop(text: str, line: Line, dot: int, end: int) -> bool:
     if any(
         part in _ABBREVIATIONS or (len(part) == 1 and part.isalpha()) for part in last.split(".")
     ):
+        return False
+    if last in _BEFORE_FIGURES and any(each.isdigit() for each in following.partition(" ")[0]):
         return False
     if following[:1].isdigit() and len(last) < 4:
         return last in _SHORT_WORDS
