@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compaction_ledger.aio import AsyncLedger as AsyncLedger
+    from compaction_ledger.aio import AsyncWindow as AsyncWindow
     from compaction_ledger.domain.assembly import Assembly as Assembly
     from compaction_ledger.domain.conversation import Conversation as Conversation
     from compaction_ledger.domain.conversation import Message as Message
@@ -17,21 +18,28 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.conversation import Run as Run
     from compaction_ledger.domain.errors import AlreadyClaimed as AlreadyClaimed
     from compaction_ledger.domain.errors import AlreadyCompleted as AlreadyCompleted
+    from compaction_ledger.domain.errors import BrokenTranscript as BrokenTranscript
     from compaction_ledger.domain.errors import BudgetTooSmall as BudgetTooSmall
     from compaction_ledger.domain.errors import DamagedLog as DamagedLog
+    from compaction_ledger.domain.errors import DamagedOriginal as DamagedOriginal
     from compaction_ledger.domain.errors import DuplicateMessageId as DuplicateMessageId
     from compaction_ledger.domain.errors import Exhausted as Exhausted
+    from compaction_ledger.domain.errors import HistoryChanged as HistoryChanged
     from compaction_ledger.domain.errors import InvalidInput as InvalidInput
     from compaction_ledger.domain.errors import InvalidSetting as InvalidSetting
     from compaction_ledger.domain.errors import LedgerError as LedgerError
+    from compaction_ledger.domain.errors import MalformedMessage as MalformedMessage
     from compaction_ledger.domain.errors import NotAnUpdate as NotAnUpdate
     from compaction_ledger.domain.errors import NotTheHolder as NotTheHolder
+    from compaction_ledger.domain.errors import PinRefused as PinRefused
     from compaction_ledger.domain.errors import Refused as Refused
     from compaction_ledger.domain.errors import StoreError as StoreError
     from compaction_ledger.domain.errors import UnknownConversation as UnknownConversation
+    from compaction_ledger.domain.errors import WindowTooSmall as WindowTooSmall
     from compaction_ledger.domain.finish import Answer as Answer
     from compaction_ledger.domain.finish import FinishFacts as FinishFacts
     from compaction_ledger.domain.finish import Usage as Usage
+    from compaction_ledger.domain.history import HistoryQuery as HistoryQuery
     from compaction_ledger.domain.identity import Job as Job
     from compaction_ledger.domain.identity import ModelIdentity as ModelIdentity
     from compaction_ledger.domain.identity import PromptVersion as PromptVersion
@@ -45,8 +53,37 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.summarization import SummaryRequest as SummaryRequest
     from compaction_ledger.domain.transcript import NewMessage as NewMessage
     from compaction_ledger.domain.transcript import NewRun as NewRun
+    from compaction_ledger.domain.window.events import PinAccepted as PinAccepted
+    from compaction_ledger.domain.window.keys import WindowKey as WindowKey
+    from compaction_ledger.domain.window.originals import Originals as Originals
+    from compaction_ledger.domain.window.pins import PinProposer as PinProposer
+    from compaction_ledger.domain.window.pins import RulePinProposer as RulePinProposer
+    from compaction_ledger.domain.window.placement import WindowManifest as WindowManifest
+    from compaction_ledger.domain.window.policy import WindowBudget as WindowBudget
+    from compaction_ledger.domain.window.structure import StructuredSummary as StructuredSummary
+    from compaction_ledger.domain.window.summarization import ChunkRequest as ChunkRequest
+    from compaction_ledger.domain.window.summarization import ChunkSummarizer as ChunkSummarizer
+    from compaction_ledger.domain.window.tokens import TokenCounter as TokenCounter
+    from compaction_ledger.domain.window.tokens import TokenizerCounter as TokenizerCounter
+    from compaction_ledger.domain.window.tokens import Utf8Counter as Utf8Counter
     from compaction_ledger.domain.windows import WindowPolicy as WindowPolicy
     from compaction_ledger.domain.work import Backlog as Backlog
+    from compaction_ledger.infrastructure.originals.dynamodb import (
+        DynamoDBOriginals as DynamoDBOriginals,
+    )
+    from compaction_ledger.infrastructure.originals.s3 import S3Originals as S3Originals
+    from compaction_ledger.infrastructure.pin_proposers.pydantic_ai import (
+        PydanticAIPinProposer as PydanticAIPinProposer,
+    )
+    from compaction_ledger.infrastructure.summarizers.chunk_extractive import (
+        ExtractiveChunkSummarizer as ExtractiveChunkSummarizer,
+    )
+    from compaction_ledger.infrastructure.summarizers.chunk_pydantic_ai import (
+        PydanticAIChunkSummarizer as PydanticAIChunkSummarizer,
+    )
+    from compaction_ledger.infrastructure.summarizers.chunk_scripted import (
+        ScriptedChunkSummarizer as ScriptedChunkSummarizer,
+    )
     from compaction_ledger.infrastructure.summarizers.extractive import (
         ExtractiveSummarizer as ExtractiveSummarizer,
     )
@@ -60,8 +97,12 @@ if TYPE_CHECKING:
     from compaction_ledger.serving import Pace as Pace
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
+    from compaction_ledger.usecases.history import HistorySearch as HistorySearch
     from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped
+    from compaction_ledger.usecases.window.compacting import ChunkOutcome as ChunkOutcome
+    from compaction_ledger.usecases.window.preparing import Prepared as Prepared
+    from compaction_ledger.window import Window as Window
     from compaction_ledger.worker import SignalStop as SignalStop
 
 _HOMES = {
@@ -71,22 +112,34 @@ _HOMES = {
     "Assembly": "domain.assembly",
     "AssistantReply": "domain.summarization",
     "AsyncLedger": "aio",
+    "AsyncWindow": "aio",
     "Backlog": "domain.work",
+    "BrokenTranscript": "domain.errors",
     "BudgetTooSmall": "domain.errors",
+    "ChunkOutcome": "usecases.window.compacting",
+    "ChunkRequest": "domain.window.summarization",
+    "ChunkSummarizer": "domain.window.summarization",
     "CompactionReport": "usecases.compaction",
     "Conversation": "domain.conversation",
     "DEFAULT_REGISTRY": "domain.prompts",
     "DamagedLog": "domain.errors",
+    "DamagedOriginal": "domain.errors",
     "DuplicateMessageId": "domain.errors",
+    "DynamoDBOriginals": "infrastructure.originals.dynamodb",
     "Exhausted": "domain.errors",
+    "ExtractiveChunkSummarizer": "infrastructure.summarizers.chunk_extractive",
     "ExtractiveSummarizer": "infrastructure.summarizers.extractive",
     "FinishFacts": "domain.finish",
+    "HistoryChanged": "domain.errors",
+    "HistoryQuery": "domain.history",
+    "HistorySearch": "usecases.history",
     "InvalidInput": "domain.errors",
     "InvalidSetting": "domain.errors",
     "Job": "domain.identity",
     "Ledger": "ledger",
     "LedgerError": "domain.errors",
     "LedgerStatus": "usecases.status",
+    "MalformedMessage": "domain.errors",
     "Manifest": "domain.manifest",
     "Message": "domain.conversation",
     "ModelIdentity": "domain.identity",
@@ -94,25 +147,44 @@ _HOMES = {
     "NewRun": "domain.transcript",
     "NotAnUpdate": "domain.errors",
     "NotTheHolder": "domain.errors",
+    "Originals": "domain.window.originals",
     "Pace": "serving",
     "Pair": "domain.conversation",
+    "PinAccepted": "domain.window.events",
+    "PinProposer": "domain.window.pins",
+    "PinRefused": "domain.errors",
+    "Prepared": "usecases.window.preparing",
     "PromptRegistry": "domain.prompts",
     "PromptSpec": "domain.prompts",
     "PromptVersion": "domain.identity",
+    "PydanticAIChunkSummarizer": "infrastructure.summarizers.chunk_pydantic_ai",
+    "PydanticAIPinProposer": "infrastructure.pin_proposers.pydantic_ai",
     "PydanticAISummarizer": "infrastructure.summarizers.pydantic_ai",
     "Refused": "domain.errors",
+    "RulePinProposer": "domain.window.pins",
     "Run": "domain.conversation",
+    "S3Originals": "infrastructure.originals.s3",
+    "ScriptedChunkSummarizer": "infrastructure.summarizers.chunk_scripted",
     "ScriptedSummarizer": "infrastructure.summarizers.scripted",
     "Settings": "settings",
     "SignalStop": "worker",
     "Stopped": "usecases.stopping",
     "StoreError": "domain.errors",
+    "StructuredSummary": "domain.window.structure",
     "Summarizer": "domain.ports",
     "SummaryRequest": "domain.summarization",
+    "TokenCounter": "domain.window.tokens",
+    "TokenizerCounter": "domain.window.tokens",
     "Transcripts": "domain.ports",
     "UnknownConversation": "domain.errors",
     "Usage": "domain.finish",
+    "Utf8Counter": "domain.window.tokens",
+    "Window": "window",
+    "WindowBudget": "domain.window.policy",
+    "WindowKey": "domain.window.keys",
+    "WindowManifest": "domain.window.placement",
     "WindowPolicy": "domain.windows",
+    "WindowTooSmall": "domain.errors",
 }
 
 # Plain strings; type checkers read the imports above.

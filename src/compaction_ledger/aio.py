@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.worker import SignalStop
+
+if TYPE_CHECKING:
+    from compaction_ledger.domain.window.events import PinAccepted
+    from compaction_ledger.domain.window.policy import WindowBudget
+    from compaction_ledger.usecases.window.compacting import ChunkOutcome
+    from compaction_ledger.usecases.window.context import Messages
+    from compaction_ledger.usecases.window.preparing import Prepared
+    from compaction_ledger.window import Window
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +58,57 @@ def _stoppable(
     return call
 
 
+class AsyncWindow:
+    """A thin asynchronous face of a :class:`Window`: each call runs in a thread of the ledger's.
+
+    :meth:`Window.awrap`, :meth:`Window.tools` and whatever else only looks are used on ``window`` itself.
+    """
+
+    def __init__(self, window: Window, ledger: AsyncLedger) -> None:
+        self.window = window
+        self._ledger = ledger
+
+    async def prepare(self, messages: Messages, *, beside: int = 0) -> Prepared:
+        """As :meth:`Window.prepare`."""
+        return await self._ledger.run(partial(self.window.prepare, messages, beside=beside))
+
+    async def compact(self) -> ChunkOutcome | None:
+        """As :meth:`Window.compact`. What has begun goes on when the task is cancelled."""
+        return await self._ledger.run(self.window.compact)
+
+    async def deliver(self, prepared: Prepared, *, delivery_id: str | None = None) -> int:
+        """As :meth:`Window.deliver`."""
+        return await self._ledger.run(
+            partial(self.window.deliver, prepared, delivery_id=delivery_id)
+        )
+
+    async def pin(
+        self, quote: str, *, message: int | None = None, supersedes: str | None = None
+    ) -> PinAccepted:
+        """As :meth:`Window.pin`."""
+        return await self._ledger.run(
+            partial(self.window.pin, quote, message=message, supersedes=supersedes)
+        )
+
+    async def call_tool(self, name: str, arguments: str | Mapping[str, Any]) -> str:
+        """As :meth:`Window.call_tool`."""
+        return await self._ledger.run(partial(self.window.call_tool, name, arguments))
+
+    async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as of Window
+        """As :meth:`Window.wait`."""
+        return await self._ledger.run(partial(self.window.wait, timeout))
+
+    async def close(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as of Window
+        """As :meth:`Window.close`."""
+        return await self._ledger.run(partial(self.window.close, timeout))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+
 class AsyncLedger:
     """A thin asynchronous face of an open :class:`Ledger`. Parameters are those of its methods.
 
@@ -79,6 +138,15 @@ class AsyncLedger:
     status = _in_thread(Ledger.status)
     rebuild = _in_thread(Ledger.rebuild)
     verify = _in_thread(Ledger.verify)
+
+    async def window(
+        self, conversation: str, *, run: str, shape: str, budget: WindowBudget | int, **options: Any
+    ) -> AsyncWindow:
+        """The window of one run; ``options`` are those of :meth:`Ledger.window`."""
+        opened = partial(
+            self.ledger.window, conversation, run=run, shape=shape, budget=budget, **options
+        )
+        return AsyncWindow(await self.run(opened), self)
 
     async def run(self, call: Callable[[], T]) -> T:
         """Run ``call`` in one of the ledger's threads, for what has no method here."""

@@ -110,11 +110,12 @@ class HistorySearch:
                 f"there is no conversation {self.conversation!r} in scope {self.scope!r}"
             )
 
-    def search(self, query: HistoryQuery) -> Found:
+    def search(self, asked: HistoryQuery | str) -> Found:
         """The places where it stands: those with its words side by side first, within both the newest.
 
         Every quote is cut from the original, which is read again and checked.
         """
+        query = HistoryQuery(asked) if isinstance(asked, str) else asked
         lines = self._lines.now()
         self._indexer.catch_up(lines)
         page = query.offset + query.limit + 1

@@ -18,8 +18,9 @@ def import_file(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="auto, native, openai-chat, anthropic-messages, chatgpt-export, claude-ai-export,"
-            " claude-code, pairs, goodai, memorybank, pi-session, taubench.",
+            help="auto, native, openai-chat, openai-responses, anthropic-messages, bedrock-converse,"
+            " pydantic-ai, langchain, google-adk, chatgpt-export, claude-ai-export, claude-code,"
+            " codex-rollout, pi-session, swe-agent, taubench, pairs, goodai, memorybank.",
         ),
     ] = "auto",
     conversation: Annotated[

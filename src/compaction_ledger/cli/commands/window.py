@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from compaction_ledger.cli.commands.window_demo import window_demo
 from compaction_ledger.cli.commands.window_history import mcp, search
 from compaction_ledger.cli.failing import CommandGroup
 
@@ -16,12 +17,14 @@ def about() -> None:
 
     \b
     Examples:
+      compaction-ledger window demo
       compaction-ledger window search "4,000 EUR" --conversation fund-research
       compaction-ledger window search offers --conversation fund-research --json
     """
 
 
 for _name, _command, _in_short in (
+    ("demo", window_demo, "Watch an agent's window being compacted."),
     ("search", search, "Search the transcript of a conversation."),
     ("mcp", mcp, "Serve it to a model, by MCP."),
 ):
