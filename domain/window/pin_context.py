@@ -72,34 +72,64 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
     if odd := _odd_one(before, label):
         return f"{odd!r} in front of the colon belongs to it"
     if kind == "part":
-        unspaced = words.UNSPACED_OPERATORS.match(quote) is not None
-        if not unspaced and (len(inside) < 3 or _is_amount(quote, inside)):
-            return "an amount or a name alone is no rule"
-        odd = _odd_one(after, words.POLITE) or _odd_one(right, words.POLITE)
-        return _may_change(odd)
+        return _fragment_problem(quote, inside, after, right)
     if is_one and _stands_among_rules(quote, after, right):
         return None
     if _asks(after):
         return "it may be a question"
     frame = words.WILLING if kind == "negation" else words.FRAME
     reasons = words.POLITE | words.FRAME | words.REASONS | _substance(inside)
-    odd = _odd_clause(after, words.POLITE | frame, reasons) or _odd_clause(
-        right, words.POLITE | words.STRESSES, reasons
+    ahead = _CLAUSE_END.split(after)
+    behind = _CLAUSE_END.split(right)
+    odd = (
+        _odd_clause(ahead[:-1], words.POLITE | frame, reasons)
+        or _odd_one(_without_and(ahead[-1]), words.POLITE | frame)
+        or _odd_subject(words_of(ahead[-1]))
+        or _odd_one(behind[0], words.THANKS | words.STRESSES)
+        or _odd_clause(behind[1:], words.THANKS | words.STRESSES, reasons)
+        or _open_end(right)
     )
     return _may_change(odd)
+
+
+def _fragment_problem(quote: str, inside: list[str], left: str, right: str) -> str | None:
+    """Of a part that is no rule by how it begins: nothing but polite words may be left out."""
+    unspaced = words.UNSPACED_OPERATORS.match(quote) is not None
+    if not unspaced and (len(inside) < 3 or _is_amount(quote, inside)):
+        return "an amount or a name alone is no rule"
+    if inside[:1] and inside[0] in words.SCOPES:
+        return "it begins within a clause"
+    *clauses, adjacent = _CLAUSE_END.split(left)
+    link = words_of(_without_and(adjacent))
+    if link and link[-1] not in words.LINKS:
+        return _may_change(link[-1])
+    for clause in (*clauses, adjacent):
+        if odd := _odd_one(_without_and(clause), words.POLITE):
+            return _may_change(odd)
+    return _may_change(_odd_one(right, words.THANKS) or _open_end(right))
+
+
+def _open_end(right: str) -> str | None:
+    """The sign with which a sentence goes on after its end, as a colon does."""
+    last = right.strip(" \t\n*")[-1:]
+    return last if last and last in ",;:，；：、-–—" else None
+
+
+def _odd_subject(adjacent: list[str]) -> str | None:
+    """A subject whose verb is in the quote, so that without it a statement becomes an order."""
+    subject = next((word for word in adjacent if word in words.SUBJECTS), None)
+    return None if any(word in words.VERBS for word in adjacent) else subject
 
 
 def _may_change(odd: str | None) -> str | None:
     return f"{odd!r} in the same sentence may change it" if odd else None
 
 
-def _odd_clause(rest: str, known: frozenset[str], reasons: frozenset[str]) -> str | None:
-    """The first word of ``rest`` that is not known, in clauses that give no reason, or not even of those."""
-    for place, clause in enumerate(_CLAUSE_END.split(rest)):
+def _odd_clause(clauses: list[str], known: frozenset[str], reasons: frozenset[str]) -> str | None:
+    """The first word that is not known, in clauses that give no reason, or not even of those."""
+    for clause in clauses:
         gives_reason = any(word in words.STATES for word in words_of(clause))
-        if place == 0 and rest[:1].isspace() and rest.strip()[:1].isalpha():
-            gives_reason = False  # it is not set off from the quote, or begins the sentence
-        odd = _odd_one(clause, reasons if gives_reason else known)
+        odd = _odd_one(_without_and(clause), reasons if gives_reason else known)
         if odd:
             return odd
     return None

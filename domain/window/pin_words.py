@@ -15,18 +15,30 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-POLITE = word_set("""
-    hi hello hey dear please thanks ok okay also and so then note important remember
-    reminder again yes constraint constraints rule rules requirement requirements conditions limits
-    ever hallo bitte danke vielen dank auch und wichtig hinweis regel regeln vorgabe vorgaben
-    bonjour salut merci s'il vous plaît te et aussi donc alors règle règles contrainte contraintes
-    hola favor gracias y también importante nota regla reglas ciao salve grazie e anche regola
-    regole por per olá oi obrigado obrigada também regra regras hoi alsjeblieft alstublieft bedankt
-    ook dus belangrijk regels привет здравствуйте пожалуйста спасибо также важно مرحبا شكرا سلام
-    لطفا ممنون 你好 您好 谢谢 謝謝 另外 注意 重要
-    こんにちは ありがとう ありがとうございます お願いします 안녕하세요 감사합니다
+THANKS = word_set("""
+    please thanks thank ok okay bitte danke vielen dank merci s'il vous plaît te por favor gracias per
+    grazie obrigado obrigada alsjeblieft alstublieft bedankt пожалуйста спасибо شكرا لطفا ممنون
+    谢谢 謝謝 ありがとう ありがとうございます お願いします 감사합니다
     """)
-"""What may be left out around any quote: it asks nicely or announces, and says nothing."""
+"""What may be left out on both sides of a quote: it asks nicely, and says nothing."""
+
+LINKS = word_set("""
+    please also so bitte auch aussi también anche também ook пожалуйста также لطفا
+    """)
+"""Those of :data:`POLITE` behind which a quote may begin without a comma."""
+
+POLITE = (
+    THANKS
+    | LINKS
+    | word_set("""
+    hi hello hey dear note important remember reminder yes constraint constraints rule rules
+    requirement requirements conditions limits hallo wichtig hinweis regel regeln vorgabe vorgaben
+    bonjour salut note règle règles contrainte contraintes hola importante nota regla reglas ciao
+    salve regola regole olá oi regra regras hoi belangrijk regels привет здравствуйте важно
+    مرحبا سلام 你好 您好 另外 注意 重要 こんにちは 안녕하세요
+    """)
+)
+"""What may be left out before any quote: it greets, announces, or asks nicely."""
 
 FRAME = word_set("""
     i we i'm we're i've we've i'll my our the a an is are be it it's want need have has me us budget
@@ -43,6 +55,13 @@ WILLING = word_set("""
     i we want absolutely strictly definitely ich wir will je nous veux quiero voglio quero ik wil
     """)
 """The same before "no" and its like: "I want | no nuts", and not "we have | no nuts"."""
+
+SUBJECTS = word_set("i we ich wir je nous ik")
+VERBS = word_set("""
+    is are be it's want need have has keep make spend ist sind brauche brauchen habe haben will est sont ai
+    avons veux c'est tengo quiero necesito è sono ho voglio é são tenho quero preciso heb wil i've we've j'ai
+    """)
+"""One of them goes with a subject that is left out: "I want | no nuts", and not "I | never eat nuts"."""
 
 STRESSES = word_set("absolutely strictly definitely whatsoever")
 
