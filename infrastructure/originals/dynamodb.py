@@ -39,6 +39,7 @@ class DynamoDBClient(Protocol):
     def batch_write_item(self, **arguments: Any) -> Mapping[str, Any]: ...
     def create_table(self, **arguments: Any) -> Mapping[str, Any]: ...
     def get_waiter(self, waiter_name: str) -> Any: ...
+    def close(self) -> None: ...
 
 
 class DynamoDBOriginals(ObjectOriginals):
@@ -50,6 +51,7 @@ class DynamoDBOriginals(ObjectOriginals):
 
     def __init__(self, client: DynamoDBClient, table: str, prefix: str = "") -> None:
         super().__init__(DynamoDBObjects(client, table, prefix))
+        self._client = client
 
     @classmethod
     def open(
@@ -66,6 +68,10 @@ class DynamoDBOriginals(ObjectOriginals):
                 "dynamodb", endpoint_url=endpoint_url, region_name=region_name, config=_config()
             )
         return cls(client, table, prefix)
+
+    def close(self) -> None:
+        """Close the connections of the client."""
+        self._client.close()
 
 
 def make_table(client: DynamoDBClient, table: str) -> None:
@@ -270,5 +276,5 @@ def _number(item: Item, field: str) -> int:
 
 def _config() -> Any:
     return import_module("botocore.config").Config(
-        connect_timeout=10, read_timeout=30, retries={"mode": "standard", "max_attempts": 8}
+        connect_timeout=10, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 8}
     )

@@ -42,6 +42,7 @@ class S3Client(Protocol):
     def list_objects_v2(self, **arguments: Any) -> Mapping[str, Any]: ...
     def list_object_versions(self, **arguments: Any) -> Mapping[str, Any]: ...
     def delete_objects(self, **arguments: Any) -> Mapping[str, Any]: ...
+    def close(self) -> None: ...
 
 
 class S3Originals(ObjectOriginals):
@@ -53,6 +54,7 @@ class S3Originals(ObjectOriginals):
 
     def __init__(self, client: S3Client, bucket: str, prefix: str = "") -> None:
         super().__init__(S3Objects(client, bucket, prefix))
+        self._client = client
 
     @classmethod
     def open(
@@ -69,6 +71,10 @@ class S3Originals(ObjectOriginals):
                 "s3", endpoint_url=endpoint_url, region_name=region_name, config=_config()
             )
         return cls(client, bucket, prefix)
+
+    def close(self) -> None:
+        """Close the connections of the client."""
+        self._client.close()
 
 
 class _Found(NamedTuple):
@@ -242,6 +248,8 @@ class S3Objects:
             except ClientError as error:
                 if code_of(error) == "NoSuchKey":
                     return None
+                if code_of(error) in ("InvalidRange", "416"):  # it is empty
+                    raise self._damaged(name) from error
                 raise
             with answer["Body"] as body:
                 return answer.get("Metadata", {}), body.read()
@@ -284,5 +292,5 @@ def _at_once(action: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 def _config() -> Any:
     return import_module("botocore.config").Config(
-        connect_timeout=10, read_timeout=60, retries={"mode": "standard", "max_attempts": 5}
+        connect_timeout=10, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 5}
     )

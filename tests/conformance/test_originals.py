@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +15,8 @@ import pytest
 from aws_servers import running_aws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from originals_stores import SHAPE, STORES, Store, message, messages
+from originals_messages import SHAPE, message, messages
+from originals_stores import STORES, Store
 
 from compaction_ledger.domain.errors import (
     ConcurrentAppend,
@@ -419,19 +420,17 @@ def test_an_id_that_is_none_is_refused_everywhere(
     keys = [WindowKey(bad, "c", "r"), WindowKey("s", bad, "r"), WindowKey("s", "c", bad)]
     attempts: list[Callable[[], object]] = []
     for bad_key in keys:
+        attempts.append(partial(originals.append, bad_key, SHAPE, 0, messages(0, 1)))
         attempts += [
-            lambda bad_key=bad_key: originals.append(bad_key, SHAPE, 0, messages(0, 1)),
-            lambda bad_key=bad_key: originals.count(bad_key),
-            lambda bad_key=bad_key: originals.shape(bad_key),
-            lambda bad_key=bad_key: originals.digests(bad_key),
-            lambda bad_key=bad_key: originals.read(bad_key),
+            partial(ask, bad_key)
+            for ask in (originals.count, originals.shape, originals.digests, originals.read)
         ]
-    for place in ((bad, "c"), ("s", bad)):
+    for scope, conversation in ((bad, "c"), ("s", bad)):
         attempts += [
-            lambda place=place: originals.runs(*place),
-            lambda place=place: originals.keep_result(*place, b"x"),
-            lambda place=place: originals.result(*place, "ab" * 32),
-            lambda place=place: originals.forget(*place),
+            partial(originals.runs, scope, conversation),
+            partial(originals.keep_result, scope, conversation, b"x"),
+            partial(originals.result, scope, conversation, "ab" * 32),
+            partial(originals.forget, scope, conversation),
         ]
     attempts.append(lambda: originals.append(key, bad, 0, messages(0, 1)))
     for attempt in attempts:

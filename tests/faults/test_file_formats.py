@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from disks import read_only_mount
-from originals_stores import KEY, SHAPE, messages
+from originals_messages import KEY, SHAPE, messages
 
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import LedgerError, LedgerReadOnly, NewerFormat, NotALedger

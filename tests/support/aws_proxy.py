@@ -51,7 +51,7 @@ class LosingProxy:
             self._start(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._server) as server:
+        with client, socket.create_connection(self._server) as server, _ended(client, server):
             first = client.recv(65_536)
             loses = self._is_to_lose(first)
             server.sendall(first)
@@ -72,6 +72,17 @@ class LosingProxy:
                     self.to_lose.remove(beginning)
                     return True
         return False
+
+
+@contextmanager
+def _ended(*sides: socket.socket) -> Iterator[None]:
+    """Both sides learn at once that it is over, also while another thread waits for one of them."""
+    try:
+        yield
+    finally:
+        for side in sides:
+            with contextlib.suppress(OSError):  # it has gone already
+                side.shutdown(socket.SHUT_RDWR)
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

@@ -19,17 +19,15 @@ import boto3
 import pytest
 from botocore.config import Config
 
-moto_server = pytest.importorskip("moto.moto_server.werkzeug_app", reason="moto is not installed")
-werkzeug = pytest.importorskip("werkzeug.serving", reason="moto's server is not installed")
-
 REGION = "eu-central-1"
 _names = count()
 
 
 @contextmanager
 def running_aws() -> Iterator[str]:
-    """The address of a server that is ended with the context."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    """The address of a server of S3 and DynamoDB that is ended with the context."""
+    why = "moto and its server are not installed"
+    moto_server = pytest.importorskip("moto.moto_server.werkzeug_app", reason=why)
     inner = moto_server.DomainDispatcherApplication(moto_server.create_backend_app)
     turn = Lock()
 
@@ -42,6 +40,27 @@ def running_aws() -> Iterator[str]:
                 if hasattr(answer, "close"):
                     answer.close()
 
+    with serving(app) as url:
+        yield url
+
+
+@contextmanager
+def answering(status: int, body: bytes, content_type: str = "application/xml") -> Iterator[str]:
+    """The address of a server that gives this answer to whatever it is asked."""
+
+    def app(environ: Mapping[str, Any], start_response: Any) -> list[bytes]:
+        start_response(f"{status} said", [("Content-Type", content_type)])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    with serving(app) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """The address of a server for a WSGI application, ended with the context."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    werkzeug = pytest.importorskip("werkzeug.serving", reason="werkzeug is not installed")
     server = werkzeug.make_server("127.0.0.1", 0, app, threaded=True)
     thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -61,7 +80,7 @@ def client(kind: str, url: str, *, tries: int = 3, read_timeout: float = 20) -> 
         config=Config(
             connect_timeout=5,
             read_timeout=read_timeout,
-            retries={"mode": "standard", "max_attempts": tries},
+            retries={"mode": "standard", "total_max_attempts": tries},
         ),
     )
 

@@ -10,19 +10,9 @@ from typing import Any, Protocol
 from aws_servers import client, fresh_name, make_bucket
 from backends import MemoryBackend, PostgresBackend, SQLiteBackend
 
-from compaction_ledger.domain.messages.interface import EntryRole
-from compaction_ledger.domain.window.keys import WindowKey
-from compaction_ledger.domain.window.originals import (
-    NewOriginal,
-    Originals,
-    message_digest,
-    wire_bytes,
-)
+from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals, make_table
 from compaction_ledger.infrastructure.originals.s3 import S3Originals
-
-KEY = WindowKey("tenant-1", "c-1", "run-1")
-SHAPE = "openai-chat"
 
 
 class Store(Protocol):
@@ -114,23 +104,3 @@ STORES: dict[str, Callable[[Path, Callable[[], str]], Store]] = {
     "dynamodb": lambda _, aws: DynamoDBStore(aws()),
 }
 """By name: made in a folder, with a function that gives the address of a server of S3 and DynamoDB."""
-
-
-def message(
-    number: int,
-    text: str = "",
-    *,
-    role: EntryRole = "user",
-    exchange: int | None = None,
-    at: int = 5,
-) -> NewOriginal:
-    """A message to be kept."""
-    wire = {"role": role, "content": text or f"message {number}"}
-    return NewOriginal(
-        role, number if exchange is None else exchange, at, wire_bytes(wire), message_digest(wire)
-    )
-
-
-def messages(start: int, stop: int, text: str = "") -> list[NewOriginal]:
-    """Messages by their positions."""
-    return [message(number, text and f"{text} {number}") for number in range(start, stop)]

@@ -6,31 +6,34 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager
 from typing import Any
 
-from aws_servers import client
-from originals_stores import KEY, SHAPE, messages
+from originals_messages import KEY, SHAPE, messages
 
-from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import ConcurrentAppend
 from compaction_ledger.domain.window.originals import Originals
-from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals
-from compaction_ledger.infrastructure.originals.s3 import S3Originals
 
 
 @contextmanager
 def opened(place: str) -> Iterator[Originals]:
     """A session on the store at a place of :class:`originals_stores.Store`."""
     kind, *rest = place.split(" ")
-    with ExitStack() as stack:
-        if kind not in ("s3", "dynamodb"):
-            yield stack.enter_context(Ledger.open(place))._parts.originals
-            return
-        url, name = rest
-        made = client(kind, url)
-        stack.callback(made.close)
+    if kind not in ("s3", "dynamodb"):
+        from compaction_ledger import Ledger  # noqa: PLC0415 - only what is needed
+
+        with Ledger.open(place) as ledger:
+            yield ledger._parts.originals
+        return
+    from aws_servers import client  # noqa: PLC0415
+
+    from compaction_ledger.infrastructure.originals.dynamodb import (  # noqa: PLC0415
+        DynamoDBOriginals,
+    )
+    from compaction_ledger.infrastructure.originals.s3 import S3Originals  # noqa: PLC0415
+
+    url, name = rest
+    with closing(client(kind, url)) as made:
         yield S3Originals(made, name) if kind == "s3" else DynamoDBOriginals(made, name)
 
 
@@ -51,8 +54,6 @@ def worker(task: str, place: str, *arguments: Any) -> subprocess.Popen[str]:
     """Start a process that does ``task`` on the store at ``place``."""
     return subprocess.Popen(
         [sys.executable, "-W", "error", __file__, task, place, json.dumps(arguments)],
-        env=None,
-        cwd=Path(__file__).parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
