@@ -1,7 +1,7 @@
 """The peers of the window, driven as their own agents drive them, with a model that needs no network.
 
 All three summarize with the same rules: those of our embedded summarizer, on the messages that each hands to its
-model, with the same bounds of length. What they keep is then a matter of what they hand over, not of the model.
+model, with the same bounds of length. It is no language model: what one would keep, nobody can measure without it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from window_workload import SYSTEM, Json, in_shape
 
+from compaction_ledger.domain.messages.interface import EntryRole, PartKind
 from compaction_ledger.domain.messages.shapes import shape_named
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.domain.window.structure import parse_structure
@@ -23,6 +24,14 @@ from compaction_ledger.usecases.window.reading import encode_all
 
 Count = Callable[[Sequence[bytes]], int]
 READABLE = frozenset({"text", "call", "result"})
+MARK = "Summary so far:"
+_SIDES: dict[str, tuple[EntryRole, PartKind]] = {
+    "decisions:": ("assistant", "text"),
+    "entities:": ("assistant", "text"),
+    "constraints:": ("user", "text"),
+    "open_questions:": ("user", "text"),
+    "tool_outcomes:": ("tool", "result"),
+}
 
 
 def versions() -> dict[str, str]:
@@ -31,17 +40,38 @@ def versions() -> dict[str, str]:
 
 
 def summary_of(shape_name: str, messages: Sequence[Json]) -> str:
-    """What the embedded summarizer makes of these messages, as text with headings."""
+    """What the embedded summarizer makes of these messages, as text with headings.
+
+    An earlier summary among them is read by its headings, entry by entry: as good as when it was first read.
+    """
     shape = shape_named(shape_name)
-    lines = tuple(
-        ChunkLine(entry.id, entry.role, part.kind, part.name, part.text)
+    lines = [
+        line
         for entry in shape.read(messages)
         for part in shape.parts(entry.wire)
         if part.kind in READABLE
-    )
+        for line in (
+            _entries(entry.id, part.text)
+            if entry.role == "user" and MARK in part.text
+            else [ChunkLine(entry.id, entry.role, part.kind, part.name, part.text)]
+        )
+    ]
     registry = DEFAULT_WINDOW_PROMPTS
-    text = ExtractiveChunkSummarizer().summarize_chunk(registry.request(registry.current, lines)).text
-    return "\n".join(parse_structure(text).lines()) if text else "Nothing to report."
+    request = registry.request(registry.current, tuple(lines))
+    text = ExtractiveChunkSummarizer().summarize_chunk(request).text
+    return "\n".join((MARK, *parse_structure(text).lines())) if text else MARK
+
+
+def _entries(message_id: str, summary: str) -> list[ChunkLine]:
+    """The entries of an earlier summary, each as said by the side that it was first heard of."""
+    found: list[ChunkLine] = []
+    side: tuple[EntryRole, PartKind] = ("assistant", "text")
+    for line in summary.partition(MARK)[2].splitlines():
+        if line.startswith("- "):
+            found.append(ChunkLine(message_id, *side, None, line[2:]))
+        else:
+            side = _SIDES.get(line, side)
+    return found
 
 
 class LangChain:

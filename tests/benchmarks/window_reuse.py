@@ -14,15 +14,15 @@ import window_workload
 from window_workload import Json
 
 from compaction_ledger import Ledger
-from compaction_ledger.domain.window.policy import LEAVE_TO_SEARCH, REGROUP, WindowBudget
+from compaction_ledger.domain.window.policy import REGROUP, WindowBudget
 from compaction_ledger.domain.window.reuse import common_prefix, sent
 from compaction_ledger.domain.window.tokens import Utf8Counter
 from compaction_ledger.window import Window
 
 Figures = dict[str, float]
 BYTES_PER_TOKEN = 4.0
-LIMIT, TURNS = 64_000, 400
-SMALL_LIMIT = 16_000
+LIMIT, TURNS = 128_000, 400
+SMALL_LIMIT, SMALL_TURNS = 16_000, 120
 COUNTER = Utf8Counter(BYTES_PER_TOKEN)
 
 
@@ -115,10 +115,10 @@ def kept(request: Sequence[bytes]) -> int:
     )
 
 
-def ours(folder: Path, budget: WindowBudget, turns: int) -> tuple[Reuse, int]:
-    """The run with a window of ours, and how often chunks were regrouped in it."""
+def ours(path: Path, budget: WindowBudget, turns: int) -> tuple[Reuse, int]:
+    """The run with a window of ours on a ledger at ``path``, and how often chunks were regrouped in it."""
     with (
-        Ledger.open(folder / f"{budget.limit}-{budget.summaries}-{budget.when_outgrown}.db") as ledger,
+        Ledger.open(path) as ledger,
         ledger.window(
             "bench", run="run", shape="openai-chat", budget=budget, counter=COUNTER, background=False
         ) as window,
@@ -127,29 +127,35 @@ def ours(folder: Path, budget: WindowBudget, turns: int) -> tuple[Reuse, int]:
         return run(contestant, turns), contestant.regrouped
 
 
-def prefix_reuse(turns: int = TURNS, limit: int = LIMIT, small: int = SMALL_LIMIT) -> Figures:
-    """All figures, at the usual size of a window and at a small one, each on the same run."""
-    figures = _at(limit, turns, "")
-    figures |= _at(small, max(8, turns // 4), "small_")
+def prefix_reuse(turns: int = TURNS, limit: int = LIMIT) -> Figures:
+    """With a window as large as models have them, at which no chunk of the run is regrouped; with a share of the
+    summaries so small that they are, again and again; and the peers, all on the same run.
+    """
+    usual = WindowBudget(limit)
+    tight = WindowBudget(limit, summaries=limit // 25, when_outgrown=REGROUP)
+    figures: Figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        measured, regrouped = ours(Path(folder) / "usual.db", usual, turns)
+        if regrouped:
+            raise AssertionError("chunks were regrouped: the run is too long for this figure")
+        figures |= measured.figures("window")
+        measured, regrouped = ours(Path(folder) / "tight.db", tight, turns)
+        figures |= measured.figures("window_regrouping")
+        figures["window_regrouping_times"] = regrouped
+    for peer, make in peers(usual).items():
+        figures |= run(make(), turns).figures(peer)
     return figures
 
 
-def _at(limit: int, turns: int, prefix: str) -> Figures:
-    usual = WindowBudget(limit)
-    figures: Figures = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        roomy = WindowBudget(limit, summaries=limit * 55 // 100, when_outgrown=LEAVE_TO_SEARCH)
-        measured, regrouped = ours(folder, roomy, turns)
-        if regrouped:
-            raise AssertionError("the share of the summaries was not large enough")
-        figures |= measured.figures(f"{prefix}window")
-        tight = WindowBudget(limit, summaries=limit * 8 // 100, when_outgrown=REGROUP)
-        measured, regrouped = ours(folder, tight, turns)
-        figures |= measured.figures(f"{prefix}window_regrouping")
-        figures[f"{prefix}window_regrouping_times"] = regrouped
-    for peer, make in peers(usual).items():
-        figures |= run(make(), turns).figures(prefix + peer)
+def small_window(turns: int = SMALL_TURNS, limit: int = SMALL_LIMIT) -> Figures:
+    """The same with a window in which a turn takes much more room."""
+    budget = WindowBudget(limit)
+    with tempfile.TemporaryDirectory() as folder:
+        measured, regrouped = ours(Path(folder) / "small.db", budget, turns)
+    figures = measured.figures("small_window")
+    figures["small_window_regrouping_times"] = regrouped
+    for peer, make in peers(budget).items():
+        figures |= run(make(), turns).figures(f"small_{peer}")
     return figures
 
 
