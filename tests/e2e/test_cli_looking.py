@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from backends import START, SQLiteBackend
 from command_line import call, run
-from histories import LEASE, Worker, made_up_job
+from histories import LEASE, Worker, lines, made_up_job
 
+from compaction_ledger import Ledger, ScriptedSummarizer
 from compaction_ledger.cli.documents.common import moment
 from compaction_ledger.composition import system_clock
 
@@ -183,3 +184,21 @@ def test_colors_only_where_they_are_wanted(demo_ledger: Path) -> None:
     words = ["ranges", "--ledger", demo_ledger]
     assert "\x1b[" not in run(*words).fine().out
     assert "\x1b[" in run(*words, FORCE_COLOR="1").fine().out
+
+
+def test_t13_what_a_summary_says_without_its_source_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "invented.db"
+    with Ledger.open(
+        path, summarizer=ScriptedSummarizer(["It was $123,456 by TICKET-99."])
+    ) as made:
+        made.transcripts.append("default", "c", *lines(30))
+        assert made.compact("c").completed == 1
+
+    [summary] = call("show", "c", "0", "--json", ledger=path).fine().json["summaries"]
+    shown = call("show", "c", "0", ledger=path).fine().out
+
+    assert summary["ungrounded"] == [
+        {"kind": "amount", "text": "$123,456"},
+        {"kind": "identifier", "text": "TICKET-99"},
+    ]
+    assert "Not in source  $123,456 (amount), TICKET-99 (identifier)" in shown

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chunk_requests import chunk_request
 from summary_requests import request_of
 
 from compaction_ledger.domain.finish import failures
+from compaction_ledger.domain.window.structure import KEYS
+from compaction_ledger.infrastructure.summarizers.chunk_pydantic_ai import PydanticAIChunkSummarizer
 from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -79,3 +84,26 @@ def test_given_a_time_out_when_a_model_is_slow_then_the_attempt_ends(served: str
         answer = model.summarize(request_of(REPLIES))
 
     assert failures(answer)[0] == "timeout"
+
+
+def test_t7_given_a_schema_when_a_small_model_is_asked_then_its_answer_has_its_keys(
+    served: str,
+) -> None:
+    """The server holds the model to the schema. Whether what it says is any good is not judged here."""
+    with PydanticAIChunkSummarizer(
+        "openai-compatible:smollm2",
+        base_url=f"{served}/v1",
+        max_tokens=1_024,
+        temperature=0.0,
+        timeout=240,
+    ) as model:
+        answer = model.summarize_chunk(chunk_request(["Book LG12 for 112 EUR, no nuts."]))
+
+    assert answer.fault is None
+    assert answer.finish.signals in (("stop",), ("length",))
+    assert answer.finish.tool_calls == 0
+    begun = re.match(r'\s*\{\s*"(\w+)"', answer.text)
+    assert begun is not None
+    assert begun[1] in KEYS
+    if answer.finish.signals == ("stop",):
+        assert set(json.loads(answer.text)) == set(KEYS)
