@@ -14,6 +14,7 @@ from compaction_ledger.infrastructure.importers.blocks import (
 from compaction_ledger.infrastructure.importers.bodies import (
     Body,
     conversation_id,
+    has_keyed_blocks,
     read_bodies,
     sample_bodies,
 )
@@ -51,6 +52,8 @@ class AnthropicMessagesImporter:
         bodies = sample_bodies(sample)
         messages = [message for body in bodies for _, message in body.messages]
         if not messages or any(peek(message, "role") not in _ROLES for message in messages):
+            return False
+        if any(map(has_keyed_blocks, messages)):
             return False
         return any(is_anthropic_body(body) for body in bodies)
 

@@ -98,3 +98,10 @@ def _of_object(record: JsonObject, place: str) -> Body:
     named = next((key for key in _ID_MEMBERS if record.get(key) is not None), "id")
     own_id = an_id_if_any(record, named, place)
     return Body(place, own_id, messages, request, record.get("response") if exchange else None)
+
+
+def has_keyed_blocks(message: JsonObject) -> bool:
+    """Whether blocks of a message have no type, as only Bedrock Converse writes them."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, dict) and "type" not in block for block in blocks)

@@ -22,9 +22,11 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 ReasonCode = Literal[
     "attachment",
     "control_event",
+    "duplicate",
     "media",
     "metadata",
     "no_message",
+    "no_request",
     "other_branch",
     "other_choice",
     "provider_error",
@@ -37,9 +39,11 @@ REASONS: Mapping[ReasonCode, str] = MappingProxyType(
     {
         "attachment": "a file or document that hangs on a message",
         "control_event": "an event that steers the program and says nothing",
+        "duplicate": "a copy of what another record says",
         "media": "an image, sound or video",
         "metadata": "a member or line about the conversation, none of its messages",
         "no_message": "a node of the tree without a message",
+        "no_request": "a recorded exchange whose request holds no messages",
         "other_branch": "a message that is not on the current branch",
         "other_choice": "a further answer to the same request; the first was taken",
         "provider_error": "a recorded response that is an error",

@@ -8,6 +8,7 @@ from compaction_ledger.infrastructure.importers.blocks import TOOL_BLOCKS
 from compaction_ledger.infrastructure.importers.bodies import (
     Body,
     conversation_id,
+    has_keyed_blocks,
     read_bodies,
     sample_bodies,
 )
@@ -19,6 +20,7 @@ from compaction_ledger.infrastructure.importers.fields import (
     the_object,
 )
 from compaction_ledger.infrastructure.importers.interface import ImportResult, JsonObject, Sample
+from compaction_ledger.infrastructure.importers.openai_items import is_item
 from compaction_ledger.infrastructure.importers.openai_parts import OPENAI_ROLES, message_parts
 from compaction_ledger.infrastructure.importers.turns import Part
 
@@ -33,7 +35,9 @@ class OpenAIChatImporter:
         """Whether all messages have this API's roles and none has another API's blocks."""
         bodies = sample_bodies(sample)
         messages = [message for body in bodies for _, message in body.messages]
-        if any(is_anthropic_body(body) for body in bodies):
+        if any(is_anthropic_body(body) for body in bodies) or any(map(has_keyed_blocks, messages)):
+            return False
+        if any(map(is_item, sample.objects)):
             return False
         return bool(messages) and all(_is_message(message) for message in messages)
 

@@ -6,30 +6,46 @@ from pathlib import Path
 
 from compaction_ledger.domain.errors import InvalidSetting, MalformedRecord
 from compaction_ledger.infrastructure.importers.anthropic_messages import AnthropicMessagesImporter
+from compaction_ledger.infrastructure.importers.bedrock_converse import BedrockConverseImporter
 from compaction_ledger.infrastructure.importers.chatgpt_export import ChatGPTExportImporter
 from compaction_ledger.infrastructure.importers.claude_ai_export import ClaudeAIExportImporter
 from compaction_ledger.infrastructure.importers.claude_code import ClaudeCodeImporter
+from compaction_ledger.infrastructure.importers.codex_rollout import CodexRolloutImporter
 from compaction_ledger.infrastructure.importers.goodai import GoodAIImporter
+from compaction_ledger.infrastructure.importers.google_adk import GoogleADKImporter
 from compaction_ledger.infrastructure.importers.interface import Importer
+from compaction_ledger.infrastructure.importers.langchain_messages import LangChainMessagesImporter
 from compaction_ledger.infrastructure.importers.memorybank import MemoryBankImporter
 from compaction_ledger.infrastructure.importers.native import NativeImporter
 from compaction_ledger.infrastructure.importers.openai_chat import OpenAIChatImporter
+from compaction_ledger.infrastructure.importers.openai_responses import OpenAIResponsesImporter
 from compaction_ledger.infrastructure.importers.pairs import PairsImporter
 from compaction_ledger.infrastructure.importers.pi_session import PiSessionImporter
+from compaction_ledger.infrastructure.importers.pydantic_ai_messages import (
+    PydanticAIMessagesImporter,
+)
 from compaction_ledger.infrastructure.importers.reading import label, read_sample
+from compaction_ledger.infrastructure.importers.swe_agent import SWEAgentImporter
 from compaction_ledger.infrastructure.importers.taubench import TauBenchImporter
 
 IMPORTERS: tuple[Importer, ...] = (
     AnthropicMessagesImporter(),
+    BedrockConverseImporter(),
     ChatGPTExportImporter(),
     ClaudeAIExportImporter(),
     ClaudeCodeImporter(),
+    CodexRolloutImporter(),
     GoodAIImporter(),
+    GoogleADKImporter(),
+    LangChainMessagesImporter(),
     MemoryBankImporter(),
     NativeImporter(),
     OpenAIChatImporter(),
+    OpenAIResponsesImporter(),
     PairsImporter(),
     PiSessionImporter(),
+    PydanticAIMessagesImporter(),
+    SWEAgentImporter(),
     TauBenchImporter(),
 )
 _NAMES = ", ".join(importer.name for importer in IMPORTERS)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from importing import judge, pairs, read
 
+from compaction_ledger.domain.errors import MalformedRecord
 from compaction_ledger.infrastructure.importers import ImportResult, detect
 
 pytestmark = pytest.mark.corpus
@@ -30,6 +31,33 @@ def exchanges(lines: Any) -> int:
     """Messages, system prompts and responses."""
     return sum(
         len(line["request"]["messages"]) + ("system" in line["request"]) + 1 for line in lines
+    )
+
+
+def items(lines: Any) -> int:
+    """Items, instructions, what a response holds, and lines that are no exchange, for Responses."""
+    total = 0
+    for line in lines:
+        request = line["request"]
+        if not isinstance(request, dict):
+            total += 1
+            continue
+        asked = request["input"]
+        total += len(asked) if isinstance(asked, list) else 1
+        total += request.get("instructions") is not None
+        response = line.get("response")
+        answered = response.get("output", ()) if isinstance(response, dict) else ()
+        total += response is not None and (len(answered) or 1)
+    return total
+
+
+def turns(lines: Any) -> int:
+    """Messages, system prompts and responses, and lines that hold a response alone, for Converse."""
+    return sum(
+        len(request["messages"]) + ("system" in request) + ("request" in line)
+        if "messages" in (request := line.get("request", line))
+        else 1
+        for line in lines
     )
 
 
@@ -70,6 +98,28 @@ CASES: dict[str, tuple[str, list[int], Count]] = {
         [0, 1, 0, 1, 1, 1, 1, 2, 0, 0, 1, 1, 2, 0, 0, 1, 0],
         exchanges,
     ),
+    "tools_bedrock_converse_recordings.jsonl": (
+        "bedrock-converse",
+        [0, 1, 1, 1, 2, 0, 1, 1, 1, 0, 0, 1, 2, 0, 0, 1, 0, 0, 0, 0],
+        turns,
+    ),
+    "tools_google_adk_session_events_spark.json": (
+        "google-adk",
+        [0],
+        lambda document: len(document["events"]),
+    ),
+    "tools_langchain_serialized_messages_deepagents.json": ("langchain", [1], len),
+    "tools_openai_chat_sweagent_function_calling.traj.json": (
+        "swe-agent",
+        [0],
+        lambda document: len(document["history"]) + len(document) - 1,
+    ),
+    "tools_openai_responses_recordings.jsonl": (
+        "openai-responses",
+        [0, 1, 0, 1, 0, 1, 1, 2, 2, 1, 1, 2, 0, 0, 0, 0, 1, 2, 0, 1, 1, 1, 1, 1],
+        items,
+    ),
+    "tools_pydantic_ai_model_messages_thinking.json": ("pydantic-ai", [1], len),
     "tools_claude_code_session_todo_app.jsonl": ("claude-code", [0], len),
     "tools_openai_chat_taubench_airline_4trajectories.json": (
         "taubench",
@@ -102,6 +152,29 @@ def test_recorded_openai_exchanges(shared_data: Path, tmp_path: Path) -> None:
     assert result.report.records == exchanges(lines)
     assert [len(pairs(each)) for each in result.conversations] == [1, 2, 0, 1, 0, 1, 1, 1, 0, 0, 1]
     assert result.report.left_out_by_reason == {"provider_error": 1}
+
+
+def test_the_part_of_the_codex_catalogue_that_was_not_scrubbed(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    """Behind it the times are no times any more: such a file is refused, with the place.
+
+    Its one turn is aborted and answered all the same, as one line of each type comes about.
+    """
+    source = shared_data / "tools_codex_rollout_line_type_catalogue.jsonl"
+    assert detect(source).name == "codex-rollout"
+    with pytest.raises(MalformedRecord, match=r":27 timestamp: .* is no ISO 8601 time"):
+        read("codex-rollout", source)
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(source.read_text("utf-8").splitlines(keepends=True)[:26]), "utf-8")
+    result = read("codex-rollout", path)
+    (rollout,) = result.conversations
+    assert result.report.records == 26
+    assert [(run.id, run.state) for run in rollout.runs] == [("run-1", "completed")]
+    kinds = [(message.role, message.kind) for message in rollout.messages]
+    assert kinds.count(("assistant", "tool")) + kinds.count(("tool", "tool")) == 7
+    assert result.report.left_out_by_reason["duplicate"] == 3
+    assert_every_message_is_judged(result)
 
 
 def assert_every_message_is_judged(result: ImportResult) -> None:
@@ -142,12 +215,6 @@ def test_e6_texts_are_as_in_the_file(shared_data: Path) -> None:
         "finance_pacific_tatqa_36docs.json",
         "long_convai2017_human_bot_dialogs.json",
         "rtl_persian_chatterbot_humor.yml",
-        "tools_bedrock_converse_recordings.jsonl",
-        "tools_codex_rollout_line_type_catalogue.jsonl",
-        "tools_google_adk_session_events_spark.json",
-        "tools_langchain_serialized_messages_deepagents.json",
-        "tools_openai_responses_recordings.jsonl",
-        "tools_pydantic_ai_model_messages_thinking.json",
         "zh_counselling_smile_5dialogs.json",
     ],
 )

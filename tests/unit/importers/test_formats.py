@@ -175,7 +175,111 @@ def test_native(fixtures: Path) -> None:
     assert pairs(imported) == [("What does the fund cost?", "0.30 % a year.")]
 
 
-@pytest.mark.parametrize("name", ["chatgpt-export", "openai-chat", "pi-session"])
+LOOKED_UP = [
+    ("assistant", "trace"),
+    ("assistant", "trace"),
+    ("assistant", "tool"),
+    ("tool", "tool"),
+    ("assistant", "chat"),
+]
+TWO_TURNS = [
+    ("system", "chat"),
+    ("user", "chat"),
+    *LOOKED_UP,
+    ("user", "chat"),
+    ("assistant", "chat"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "records", "left_out"),
+    [
+        ("bedrock-converse", 7, {"control_event": 1, "media": 1}),
+        ("langchain", 7, {"duplicate": 1, "media": 1}),
+        ("openai-responses", 10, {"control_event": 1, "media": 1}),
+    ],
+)
+def test_formats_with_a_system_prompt_and_two_turns(
+    fixtures: Path, name: str, records: int, left_out: dict[str, int]
+) -> None:
+    result = read(name, fixtures / f"{name}.json")
+    (imported,) = result.conversations
+    assert pairs(imported) == [FIRST_PAIR, ("And in this chart?", "The same.")]
+    assert [line[:2] for line in lines(imported)] == TWO_TURNS
+    assert [line[3] for line in lines(imported)][2:4] == ["Look it up.", "I look it up."]
+    assert result.report.records == records
+    assert result.report.left_out_by_reason == left_out
+
+
+def test_ids_of_items_and_of_serialized_messages(fixtures: Path) -> None:
+    items = read_one("openai-responses", fixtures / "openai-responses.json")
+    assert ids(items)[:6] == ["run-0/1", "run-1/1", "rs_1", "msg_1", "fc_1", "run-1/5"]
+    serialized = read_one("langchain", fixtures / "langchain.json")
+    assert ids(serialized) == ["run-0/1", "h1", "a1/1", "a1", "a1/3", "r1", "a2", "h2", "a3"]
+
+
+def test_pydantic_ai(fixtures: Path) -> None:
+    result = read("pydantic-ai", fixtures / "pydantic-ai.json")
+    (imported,) = result.conversations
+    assert imported.conversation == "conv-1"
+    assert pairs(imported) == [FIRST_PAIR, ("And in this chart?", "The same.")]
+    told = [line[3] for line in lines(imported) if line[0] == "system"]
+    assert told == ["You know funds.", "Be brief."]
+    assert [line[:2] for line in lines(imported)][:7] == TWO_TURNS[:7]
+    assert imported.messages[1].created_at == 1_740_819_600_250_000
+    assert [(each.reason, each.part) for each in result.report.left_out] == [
+        ("media", True),
+        ("unsupported_block", True),
+        ("no_message", False),
+    ]
+
+
+def test_codex_rollout(fixtures: Path) -> None:
+    result = read("codex-rollout", fixtures / "codex-rollout.jsonl")
+    (imported,) = result.conversations
+    assert imported.conversation == "codex-1"
+    assert pairs(imported) == [FIRST_PAIR]
+    assert states(imported) == ["completed", "completed", "cancelled"]
+    assert [line[:2] for line in lines(imported)] == [
+        ("user", "trace"),  # what the program wrote in the user's name
+        ("user", "chat"),
+        *LOOKED_UP,
+        ("user", "chat"),
+        ("assistant", "trace"),
+    ]
+    assert result.report.left_out_by_reason == {"control_event": 2, "duplicate": 3, "metadata": 2}
+
+
+def test_google_adk(fixtures: Path) -> None:
+    result = read("google-adk", fixtures / "google-adk.json")
+    (imported,) = result.conversations
+    assert imported.conversation == "session-1"
+    assert pairs(imported) == [FIRST_PAIR, ("And in this chart?", "The same.")]
+    assert states(imported) == ["completed", "partial"]
+    assert ids(imported) == ["e1", "e3/1", "e3", "e3/3", "e4", "e5", "e7", "e8"]
+    assert imported.messages[0].created_at == 1_700_000_000_250_000
+    assert result.report.left_out_by_reason == {"control_event": 1, "duplicate": 1, "media": 1}
+
+
+def test_swe_agent(fixtures: Path) -> None:
+    """A demonstration is no task, and what a tool printed in the user's role is the tool's."""
+    result = read("swe-agent", fixtures / "swe-agent.json")
+    (imported,) = result.conversations
+    assert pairs(imported) == [FIRST_PAIR]
+    assert [line[:2] for line in lines(imported)] == [
+        ("system", "chat"),
+        ("user", "trace"),
+        ("user", "chat"),
+        ("assistant", "trace"),
+        ("assistant", "tool"),
+        ("tool", "tool"),
+        ("tool", "tool"),
+        ("assistant", "chat"),
+    ]
+    assert result.report.left_out_by_reason == {"duplicate": 1, "metadata": 2}
+
+
+@pytest.mark.parametrize("name", ["chatgpt-export", "google-adk", "openai-chat", "pi-session"])
 def test_the_same_file_gives_the_same_result_under_the_callers_id(
     fixtures: Path, name: str
 ) -> None:
