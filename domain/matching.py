@@ -24,7 +24,7 @@ CONTEXT = 100
 """Characters on each side of a match that are quoted with it."""
 
 _QUOTED = re.compile(r'"([^"]*)"')
-_SLACK = 24
+_SLACK = 4  # the part of the context that may be given up
 
 
 class Need(NamedTuple):
@@ -64,15 +64,18 @@ def locate(text: str, query: str) -> tuple[int, int] | None:
 
 
 def quote_around(text: str, start: int, end: int, context: int = CONTEXT) -> tuple[int, int]:
-    """What to quote of a match: with its context, no character cut from its marks, no word where possible."""
-    first, last = max(0, start - context), min(len(text), end + context)
+    """What to quote of a match: with its context, no character cut from its marks, no word where possible.
+
+    A quarter of the context is given up for a whole word.
+    """
+    first, last, slack = max(0, start - context), min(len(text), end + context), context // _SLACK
     if first:
         first = next(
-            (at + 1 for at in range(first, min(first + _SLACK, start)) if text[at].isspace()), first
+            (at + 1 for at in range(first, min(first + slack, start)) if text[at].isspace()), first
         )
     if last < len(text):
         last = next(
-            (at for at in range(last, max(last - _SLACK, end), -1) if text[at].isspace()), last
+            (at for at in range(last, max(last - slack, end), -1) if text[at].isspace()), last
         )
     while first > 0 and _belongs_to_previous(text[first]):
         first -= 1

@@ -26,7 +26,7 @@ UNSPACED = (
     "\u0e01-\u0e2e\u0e30-\u0e3a\u0e40-\u0e4e\u0e81-\u0eae\u0eb0-\u0ece\u0edc-\u0edf\u1000-\u103f"
     "\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd\u3005-\u3007\u3021-\u3029\u3041-\u3096\u309d-\u309f"
     "\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
+    "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
 
 # What is folded to itself, but for the case of ASCII: taken by the stretch, not one by one.
@@ -107,7 +107,7 @@ def _patterns() -> _Patterns:
     behind = rf"[{marks}\u1160-\u11ff\uff9e\uff9f]"
     plain = rf"((?:[{_PLAIN}]| (?!\s))+)(?!{behind})"
     cluster = re.compile(rf"{plain}|\s+|.{behind}*", re.DOTALL)
-    word = rf"(?:[^\W_]|[{marks}])"
+    word = rf"(?:[^\W_{UNSPACED}]|[{spaced_marks}{UNSPACED}])"
     spaced = rf"(?:[^\W_{UNSPACED}]|[{spaced_marks}])"
     run = re.compile(rf"([{UNSPACED}]+)|(?:[^\W_{UNSPACED}]+|[{spaced_marks}])+")
     return _Patterns(cluster, run, word, spaced)

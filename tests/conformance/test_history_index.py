@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from backends import START
 from history_cases import CONVERSATION, SCOPE
@@ -25,6 +26,14 @@ GAPS = st.sampled_from([" ", "  ", "\n", ", ", "", "。", "-", '"', "\u200c", "\
 TEXTS = st.lists(st.tuples(WORDS, GAPS), min_size=1, max_size=6).map(
     lambda pieces: "".join(word + gap for word, gap in pieces)
 )
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"roles": frozenset({"user"})},
+    {"first": 1},
+    {"since": START},
+]
 
 
 def documents(texts: Sequence[str], run: str, at: int) -> list[Document]:
@@ -76,7 +85,7 @@ def test_no_index_misses_a_place_or_has_another_order(
             SCOPE, CONVERSATION, "lines", lines(replaced), before="1", after="2", replace=True
         )
     for text in queries:
-        for options in ({}, {"roles": frozenset({"user"})}, {"first": 1}, {"since": START}):
+        for options in FILTERS:
             try:
                 query = HistoryQuery(text, **options)
             except InvalidInput:
