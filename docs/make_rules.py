@@ -20,7 +20,7 @@ CODE = ("domain", "infrastructure", "projections", "src/compaction_ledger", "doc
 
 ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \| .*? \| .*? \|$", re.MULTILINE)
 # "DEL, C1" is a class of control characters.
-CITATION = re.compile(r"(?<!DEL, )\b([EWBIACDVHPL])(\d{1,2})\b(?:(?: to |–)\1(\d{1,2})\b)?")
+CITATION = re.compile(r"(?<!DEL, )\b([EWBIACDVHPLT])(\d{1,2})\b(?:(?: to |–)\1(\d{1,2})\b)?")
 
 Places = dict[str, list[str]]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import compaction_ledger
-from compaction_ledger import AsyncLedger, Ledger, SignalStop, dispatch
+from compaction_ledger import AsyncLedger, Ledger, SignalStop, Window, dispatch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "python-api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_every_exported_name_has_a_row_and_nothing_else_has() -> None:
     assert sorted(rows) == sorted(compaction_ledger.__all__)
 
 
-@pytest.mark.parametrize("kind", [Ledger, AsyncLedger, SignalStop])
+@pytest.mark.parametrize("kind", [Ledger, AsyncLedger, SignalStop, Window])
 def test_every_method_has_its_signature(kind: type) -> None:
     missing = [line for line in _methods(kind) if f"`{line}`" not in TEXT]
     assert not missing
@@ -74,8 +74,8 @@ def test_every_function_of_dispatch_has_its_signature(line: str) -> None:
 
 
 def test_no_signature_is_left_over() -> None:
-    real = {line for kind in (Ledger, AsyncLedger, SignalStop) for line in _methods(kind)}
+    real = {line for kind in (Ledger, AsyncLedger, SignalStop, Window) for line in _methods(kind)}
     real |= set(DISPATCH)
-    properties = {"transcripts", "policy", "requested"}
+    properties = {"transcripts", "policy", "requested", "history"}
     listed = set(re.findall(r"^- `([^`]+)`", TEXT, re.MULTILINE))
     assert listed <= real | properties

@@ -10,7 +10,20 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNTS = {"E": 6, "W": 5, "B": 4, "I": 2, "A": 11, "C": 5, "D": 3, "V": 3, "H": 9, "P": 5, "L": 5}
+COUNTS = {
+    "E": 6,
+    "W": 5,
+    "B": 4,
+    "I": 2,
+    "A": 11,
+    "C": 5,
+    "D": 3,
+    "V": 3,
+    "H": 9,
+    "P": 5,
+    "L": 5,
+    "T": 15,
+}
 EVERY = [f"{letter}{n}" for letter, count in COUNTS.items() for n in range(1, count + 1)]
 
 

@@ -29,6 +29,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VersionDocument,
 )
 from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
+from compaction_ledger.cli.window_demo.document import WindowDemoDocument
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "demo": DemoDocument,
@@ -48,6 +49,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,
     "check": CheckDocument,
+    "window-demo": WindowDemoDocument,
     "window-search": WindowSearchDocument,
     "version": VersionDocument,
     "error": ErrorDocument,

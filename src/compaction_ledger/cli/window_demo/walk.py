@@ -267,7 +267,7 @@ def _show_request(teller: Teller, console: Console | None, run: _Run, prepared: 
     console.print(f"Before: {len(run.messages)} messages, {run.turns[-1].tokens_before:,} tokens.")
     console.print(f"After: {len(prepared.messages)} messages, {prepared.tokens:,} tokens:")
     console.print()
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for message in prepared.messages[:8]:
         said = message.get("content") or json.dumps(message.get("tool_calls"))
         rows.append((message["role"], one_line(visible(str(said)), max(20, console.width - 14))))
