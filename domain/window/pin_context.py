@@ -71,6 +71,8 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
     label = words.POLITE if kind == "part" else words.POLITE | words.FRAME
     if odd := _odd_one(before, label):
         return f"{odd!r} in front of the colon belongs to it"
+    if odd := _open_end(right):
+        return _may_change(odd)
     if kind == "part":
         return _fragment_problem(quote, inside, after, right)
     if is_one and _stands_among_rules(quote, after, right):
@@ -85,9 +87,8 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
         _odd_clause(ahead[:-1], words.POLITE | frame, reasons)
         or _odd_one(_without_and(ahead[-1]), words.POLITE | frame)
         or _odd_subject(words_of(ahead[-1]))
-        or _odd_one(behind[0], words.THANKS | words.STRESSES)
+        or _odd_one(behind[0], _thanks_behind(inside) | words.STRESSES)
         or _odd_clause(behind[1:], words.THANKS | words.STRESSES, reasons)
-        or _open_end(right)
     )
     return _may_change(odd)
 
@@ -106,7 +107,12 @@ def _fragment_problem(quote: str, inside: list[str], left: str, right: str) -> s
     for clause in (*clauses, adjacent):
         if odd := _odd_one(_without_and(clause), words.POLITE):
             return _may_change(odd)
-    return _may_change(_odd_one(right, words.THANKS) or _open_end(right))
+    return _may_change(_odd_one(right, _thanks_behind(inside)))
+
+
+def _thanks_behind(inside: list[str]) -> frozenset[str]:
+    """The polite words that may follow: none where they may be what is to be said, as in "say please"."""
+    return frozenset() if inside[-1:] and inside[-1] in words.SPEAKING else words.THANKS
 
 
 def _open_end(right: str) -> str | None:

@@ -16,11 +16,18 @@ def word_set(text: str) -> frozenset[str]:
 
 
 THANKS = word_set("""
-    please thanks thank ok okay bitte danke vielen dank merci s'il vous plaît te por favor gracias per
+    please thanks thank bitte danke vielen dank merci s'il vous plaît te por favor gracias per
     grazie obrigado obrigada alsjeblieft alstublieft bedankt пожалуйста спасибо شكرا لطفا ممنون
     谢谢 謝謝 ありがとう ありがとうございます お願いします 감사합니다
     """)
 """What may be left out on both sides of a quote: it asks nicely, and says nothing."""
+
+SPEAKING = word_set("""
+    say says saying write writing type print reply answer respond word words with exactly as sag sage sagen
+    schreib schreibe schreiben antworte mit dis dire écris réponds avec di decir escribe responde con scrivi
+    rispondi dire diz escreve com zeg schrijf antwoord met 说 言う
+    """)
+"""Behind one of these a polite word may be what is to be said."""
 
 LINKS = word_set("""
     please also so bitte auch aussi también anche também ook пожалуйста также لطفا
@@ -31,7 +38,7 @@ POLITE = (
     THANKS
     | LINKS
     | word_set("""
-    hi hello hey dear note important remember reminder yes constraint constraints rule rules
+    ok okay hi hello hey dear note important remember reminder yes constraint constraints rule rules
     requirement requirements conditions limits hallo wichtig hinweis regel regeln vorgabe vorgaben
     bonjour salut note règle règles contrainte contraintes hola importante nota regla reglas ciao
     salve regola regole olá oi regra regras hoi belangrijk regels привет здравствуйте важно

@@ -440,6 +440,37 @@ def _set_apart() -> Iterator[PinCase]:
             yield PinCase("set apart", frame.format(rule), rule[:-1])
 
 
+_SPEAKERS = [
+    ("I never eat nuts.", "never eat nuts.", "never eat nuts"),
+    ("I don't like it.", "don't like it.", "don't like it"),
+    ("We only have two rooms.", "only have two rooms."),
+    ("I must be home by five.", "must be home by five."),
+    ("Ich esse nie Nüsse.", "nie Nüsse."),
+    ("I'm allergic to at most 3 nuts.", "at most 3 nuts."),
+    ("Always say please.", "Always say"),
+    ("Never write thank you.", "Never write"),
+    ("Reply with exactly OK.", "Reply with exactly"),
+    ("Please don't:\n- use Ryanair", "Please don't", "don't"),
+    ("No nuts,\n", "No nuts"),
+    ("Only these:", "Only these"),
+    ("Thank you for at most 3 tries.", "for at most 3 tries.", "at most 3 tries."),
+    ("Please try the red one again.", "try the red one", "Please try the red one"),
+    ("Then no nuts.", "no nuts."),
+    ("Otherwise no nuts.", "no nuts."),
+    ("Hi there, Anna. Only vegan food.", "there, Anna. Only vegan food."),
+    ("No nuts and y.", "No nuts"),
+    ("No nuts und A.", "No nuts"),
+]
+
+
+def _spoken() -> Iterator[PinCase]:
+    """What is left out is small, and changes who says what to whom, or whether it goes on."""
+    for text, *quotes in _SPEAKERS:
+        for quote in quotes:
+            yield PinCase("spoken", text, quote)
+            yield PinCase("spoken", f"Hi! {text}", quote)
+
+
 _BEFORE = [
     "I never said", "Nobody wants", "My ex wanted", "It is false that we want", "She needs", "They have",
     "Who wants", "Let's not say", "Stop saying", "What if", "Imagine", "Say", "Somebody with", "In Rome",
@@ -684,6 +715,7 @@ _FAMILIES = (
     _changed,
     _swapped,
     _neighbors,
+    _spoken,
     _units,
     _wrapped_lines,
     _no_text,
