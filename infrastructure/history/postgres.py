@@ -1,7 +1,9 @@
 """The index in a ledger's PostgreSQL database: arrays of hashed terms under a GIN index.
 
 Pairs of neighboring words are terms of their own. So words side by side are found by the index alone, however
-common each of them is.
+common each of them is. Most pairs are rare, and an entry of its own for each would be most of the index: so
+they share a fixed number of entries. Then a place may be taken for one that has the words side by side,
+about once in ten thousand; what is quoted is decided by the original, as ever.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 from compaction_ledger.domain.history import Document, HistoryQuery, Place
 from compaction_ledger.domain.matching import inner, lone
 from compaction_ledger.domain.terms import Terms, search_terms
 from compaction_ledger.infrastructure.history.tiers import Ranked, by_tiers, conditions, place_of
 from compaction_ledger.infrastructure.postgres.database import Cursor, Database
+
+PAIRS = 1 << 20
+"""Entries that the pairs of one conversation share."""
 
 NEWEST = 500
 """So many of the newest places are looked at before the index is asked: enough for common words."""
@@ -178,7 +184,7 @@ class _Hashes:
         """Of all that a text is found by."""
         return {
             *map(self._of, terms.sequence),
-            *(self._of(f"{one} {other}") for one, other in pairwise(terms.sequence)),
+            *map(self._of_pair, pairwise(terms.sequence)),
             *(self._of(f".{one}") for one in terms.characters),
         }
 
@@ -186,13 +192,15 @@ class _Hashes:
         """Of what a text has, where these stand side by side."""
         side_by_side = inner(terms)
         yield from map(self._of, side_by_side)
-        for one, other in pairwise(side_by_side):
-            yield self._of(f"{one} {other}")
+        yield from map(self._of_pair, pairwise(side_by_side))
         for one in lone(terms):
             yield self._of(f".{one}")
 
+    def _of_pair(self, pair: tuple[str, str]) -> int:
+        return self._of(f" {crc32(' '.join(pair).encode()) % PAIRS}")
+
     def _of(self, term: str) -> int:
-        """Terms have neither spaces nor dots: what stands with one is never a plain term."""
+        """Terms have neither spaces nor dots: what begins with one is never a plain term."""
         known = self._known.get(term)
         if known is None:
             digest = self._start.copy()

@@ -23,7 +23,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from compaction_ledger import ExtractiveSummarizer, Ledger, Pace, Settings
-from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly
+from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly, StoreError
+from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database, in_schema
@@ -198,6 +199,28 @@ def test_the_writer_can_do_the_whole_job(world: World) -> None:
         shared = ledger._parts.shared_admission
         assert shared is not None
         assert (shared.in_use(), shared.waiting()) == (0, 0)
+
+
+def test_the_writer_indexes_and_the_reader_searches_without_it(world: World) -> None:
+    """T15: the index is changed by the writer alone; a reader makes its own in memory."""
+    conversation = f"c-{uuid4().hex}"
+    with Ledger.open(world.writer) as ledger:
+        ledger.transcripts.append(SCOPE, conversation, *lines(3))
+        history = ledger.history_search(conversation, scope=SCOPE)
+        found = history.search(HistoryQuery("fund 14"))
+        assert len(found.hits) == 1
+        ledger.transcripts.revise(SCOPE, conversation, found.hits[0].message_id, "Other words.")
+        assert not history.search(HistoryQuery("fund 14")).hits
+        again = history.search(HistoryQuery("other words"))
+        assert ledger._parts.history.marks(SCOPE, conversation)
+    with Ledger.open(world.reader, read_only=True) as ledger:
+        read = ledger.history_search(conversation, scope=SCOPE)
+        assert read.search(HistoryQuery("other words")) == again
+    with Ledger.open(world.reader) as ledger, pytest.raises(StoreError):
+        ledger._parts.history.forget(SCOPE, conversation)
+    with Ledger.open(world.writer) as ledger:
+        ledger._parts.history.forget(SCOPE, conversation)
+        assert not ledger._parts.history.marks(SCOPE, conversation)
 
 
 def test_granting_again_disturbs_nobody(world: World) -> None:
