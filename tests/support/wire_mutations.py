@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wire_members import MEMBERS
 from wire_mistakes import (
     ALTERNATING,
     ANTHROPIC,
@@ -47,7 +48,7 @@ _SERVED = {"type": "server_tool_use", "id": "srvtoolu_x", "name": "web_search", 
 _FAILED = {"type": "tool_result", "tool_use_id": "toolu_x", "content": "", "is_error": True}
 _HI = {"type": "text", "text": "Hi."}
 
-MUTATIONS: dict[str, dict[str, Mutation]] = {
+_SHAPED: dict[str, dict[str, Mutation]] = {
     "openai-chat": COMMON
     | {
         "no_content": replied("empty_content", {"role": "assistant", "content": None}),
@@ -147,4 +148,5 @@ MUTATIONS: dict[str, dict[str, Mutation]] = {
         ),
     },
 }
+MUTATIONS = {shape: known | MEMBERS[shape] for shape, known in _SHAPED.items()}
 """By shape and name of the mistake."""

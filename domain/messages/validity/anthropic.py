@@ -46,7 +46,6 @@ def problems(messages: Sequence[Wire]) -> list[Problem]:
         if turn.role == "user":
             _check_user(blocks, findings, calls, is_last=is_last)
         else:
-            calls.close("unanswered_call")
             _check_assistant(blocks, findings, calls, served)
             if not calls or is_last:  # a program that calls tools goes on once they are answered
                 served.close("pending_call" if is_last else "unanswered_call")

@@ -44,7 +44,6 @@ def problems(messages: Sequence[Wire]) -> list[Problem]:
         if turn.role == "user":
             _check_user(blocks, findings, calls, is_last=is_last)
         else:
-            calls.close("unanswered_call")
             _check_assistant(blocks, calls, served)
             served.close("pending_call" if is_last else "unanswered_call")
     calls.close("pending_call")

@@ -1,7 +1,8 @@
 """Pydantic AI: what an agent or the model behind it refuses of a message history (T2, T5).
 
 Messages are requests and responses; their parts carry the roles. Each call of a response is answered by the
-requests behind it, before the next response. A request may follow a request.
+requests behind it, before the next response. A request may follow a request. Tools that a provider runs
+itself are left to it: their results may come in a later response, and what dangles is not sent.
 """
 
 from __future__ import annotations
@@ -21,16 +22,9 @@ from compaction_ledger.domain.messages.validity.findings import (
 )
 
 _OF_A_REQUEST = frozenset({"system-prompt", "user-prompt", "tool-return", "retry-prompt"})
+# A compaction may stand in both.
 _OF_A_RESPONSE = frozenset(
-    {
-        "text",
-        "tool-call",
-        "thinking",
-        "builtin-tool-call",
-        "builtin-tool-return",
-        "file",
-        "compaction",
-    }
+    {"text", "tool-call", "thinking", "builtin-tool-call", "builtin-tool-return", "file"}
 )
 _TEXTS = frozenset({"system-prompt", "text", "thinking"})
 
@@ -38,7 +32,7 @@ _TEXTS = frozenset({"system-prompt", "text", "thinking"})
 def problems(messages: Sequence[Wire]) -> list[Problem]:
     """Everything for which a run with this history would fail; ``[]`` for one that a model can answer."""
     findings = Findings()
-    calls, served = WaitingCalls(findings), WaitingCalls(findings)
+    calls = WaitingCalls(findings)
     kinds = [message.get("kind") if is_object(message) else None for message in messages]
     for position, message in enumerate(messages):
         spot, kind = Spot(position), kinds[position]
@@ -49,16 +43,13 @@ def problems(messages: Sequence[Wire]) -> list[Problem]:
                 _check_request_part(part, here, findings, calls)
         elif kind == "response":
             calls.close("unanswered_call")
-            served.close("unanswered_call")
             for here, part in objects(message.get("parts"), "parts", spot, findings):
-                _check_response_part(part, here, findings, calls, served)
+                _check_response_part(part, here, findings, calls)
         else:
             findings.add("unknown_role", spot, f"the kind {str(kind)[:80]!a} is none of a message")
     _check_ends(kinds, findings, calls)
     calls.close("pending_call")
-    served.close("pending_call")
     calls.finish()
-    served.finish()
     return findings.told()
 
 
@@ -93,7 +84,7 @@ def _check_request_part(
 
 
 def _check_response_part(
-    part: JsonObject, spot: Spot, findings: Findings, calls: WaitingCalls, served: WaitingCalls
+    part: JsonObject, spot: Spot, findings: Findings, calls: WaitingCalls
 ) -> None:
     kind = a_string(part, "part_kind", spot, findings)
     if kind in _OF_A_REQUEST:
@@ -107,14 +98,8 @@ def _check_response_part(
     call_id = a_string(part, "tool_call_id", spot, findings)
     if kind != "builtin-tool-return":
         _check_arguments(part, spot, findings)
-    if call_id is None:
-        return
-    if kind == "tool-call":
+    if call_id is not None and kind == "tool-call":
         calls.call(call_id, spot)
-    elif kind == "builtin-tool-call":
-        served.call(call_id, spot)
-    else:
-        served.answer(call_id, spot)
 
 
 def _check_arguments(part: JsonObject, spot: Spot, findings: Findings) -> None:

@@ -125,6 +125,55 @@ def test_t2_no_json_makes_a_checker_raise(shape: str, messages: list[Any]) -> No
         problem.message.encode()  # whatever stands in an id, the sentence can be written
 
 
+def codes(shape: str, *messages: Wire) -> list[str]:
+    return [problem.code for problem in told(shape, messages)]
+
+
+def test_a_program_on_the_server_waits_for_tools_on_the_client() -> None:
+    """Anthropic: code that calls tools is answered in the turn behind their results."""
+    program = {"type": "server_tool_use", "id": "srv", "name": "code_execution", "input": {}}
+    call = {"type": "tool_use", "id": "a", "name": "look", "input": {}}
+    done = {"type": "code_execution_tool_result", "tool_use_id": "srv", "content": {}}
+    asks: Wire = {"role": "user", "content": "Hi."}
+    runs: Wire = {"role": "assistant", "content": [program, call]}
+    answers: Wire = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+    ends: Wire = {"role": "assistant", "content": [done, {"type": "text", "text": "Done."}]}
+    assert codes("anthropic", asks, runs, answers, ends) == []
+    assert codes("anthropic", asks, runs, answers) == ["pending_call"]
+    says: Wire = {"role": "assistant", "content": "Well."}
+    assert codes("anthropic", asks, runs, answers, says, asks) == ["unanswered_call"]
+
+
+def test_tools_that_a_provider_runs_itself_are_left_to_it() -> None:
+    """Pydantic AI: their results may come later, and what dangles is not sent."""
+    part = {"tool_name": "search", "tool_call_id": "b"}
+    asks: Wire = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Hi."}]}
+    calls: Wire = {"kind": "response", "parts": [{"part_kind": "builtin-tool-call", **part}]}
+    brings: Wire = {
+        "kind": "response",
+        "parts": [{"part_kind": "builtin-tool-return", "content": 1, **part}],
+    }
+    assert codes("pydantic-ai", asks, calls, brings, asks) == []
+    assert codes("pydantic-ai", asks, calls, asks, brings, asks) == []
+    again: Wire = {"kind": "request", "parts": [{"part_kind": "retry-prompt", "content": "No."}]}
+    assert codes("pydantic-ai", asks, calls, again) == []
+    compacted: Wire = {"kind": "request", "parts": [{"part_kind": "compaction", "content": "So."}]}
+    assert codes("pydantic-ai", compacted, calls, asks) == []
+
+
+def test_words_in_a_message_of_their_own_before_the_result_are_in_its_way() -> None:
+    """Anthropic joins the two messages, and then the result does not come first."""
+    call = {"type": "tool_use", "id": "a", "name": "look", "input": {}}
+    found = codes(
+        "anthropic",
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": "Wait."},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]},
+    )
+    assert sorted(found) == ["misplaced_result", "roles_alternate"]
+
+
 def test_problems_come_in_the_order_of_the_messages() -> None:
     messages: list[Wire] = [
         {"role": "user", "content": None},
