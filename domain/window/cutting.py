@@ -68,9 +68,9 @@ def _bounded(
 def plan_regroup(sources: Sequence[int], blocks: Sequence[int], share: int, at_most: int) -> int:
     """How many of the oldest chunks become one (T8); 0 for none. All in tokens, oldest first.
 
-    Where all ``blocks`` together have more than ``share``: as many of the oldest as bring them down to half of
-    it, so that the next chunks are only appended (T10); supposing that the new block is as large as their
-    largest, and as their ``sources`` together allow (``at_most``). One alone is none.
+    Where all ``blocks`` together have more than ``share``: as many of the oldest as bring them down to
+    half of it, so that the next chunks are only appended (T10); supposing that the new block is as large
+    as their largest, and as their ``sources`` together allow (``at_most``). One alone is none.
     """
     if sum(blocks) <= share:
         return 0

@@ -39,7 +39,9 @@ _How = tuple[Literal["verbatim", "summarized", "left_out"], str | None]
 _VERBATIM: _How = ("verbatim", None)
 _SUMMARIZED: _How = ("summarized", None)
 _LEFT_TO_SEARCH: _How = ("left_out", "left_to_search")
-_OVER_LIMIT: _How = ("left_out", "over_limit")
+OVER_LIMIT = "over_limit"
+"""The reason of messages that no chunk holds yet, and for which there is no room."""
+_OVER_LIMIT: _How = ("left_out", OVER_LIMIT)
 
 Encode = Callable[[Sequence[Wire]], list[bytes]]
 Count = Callable[[Sequence[bytes]], list[int]]

@@ -115,8 +115,8 @@ class Gauge:
     def observe(self, counted: int, reported: int) -> None:
         """The provider reported ``reported`` tokens for a request of which :meth:`count` gave ``counted``.
 
-        A figure that cannot be (zero or less) is left aside, and none makes more than 16 of a counted token, or
-        less than a sixteenth.
+        A figure that cannot be (zero or less) is left aside, and none makes more than 16 of a counted
+        token, or less than a sixteenth.
         """
         if counted > 0 and reported > 0:
             scale = self._scale * reported / counted * self.MARGIN

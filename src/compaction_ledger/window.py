@@ -13,7 +13,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Self, cast
 
-from compaction_ledger.domain.errors import InvalidSetting, StoreError
+from compaction_ledger.domain.errors import InvalidSetting, StoreError, WindowTooSmall
 from compaction_ledger.domain.window.chunks import ChunkJob
 from compaction_ledger.domain.window.events import PinAccepted
 from compaction_ledger.domain.window.keys import WindowKey
@@ -27,7 +27,7 @@ from compaction_ledger.usecases.window.context import Messages, WindowContext
 from compaction_ledger.usecases.window.delivering import record_window_delivery
 from compaction_ledger.usecases.window.pinning import Pinning, RefusedQuote
 from compaction_ledger.usecases.window.preparing import Prepared, Preparer
-from compaction_ledger.usecases.window.reading import encode_all
+from compaction_ledger.usecases.window.reading import Turn, encode_all
 from compaction_ledger.usecases.window.wires import HostMessages, reported_tokens
 
 logger = logging.getLogger(__name__)
@@ -79,6 +79,8 @@ class Window:
         self._lock = RLock()
         self._due: ChunkJob | None = None
         self._last: Prepared | None = None
+        self._turn: Turn | None = None
+        self._beside = 0
         self._sent = self._reused = 0
 
     @property
@@ -100,6 +102,7 @@ class Window:
             self._pinning.look(turn)
             prepared = self._preparer.prepare(turn, beside)
             self._due, self._last = prepared.due, prepared
+            self._turn, self._beside = turn, beside
             self._sent += prepared.bytes_sent
             self._reused += prepared.bytes_reused
         if prepared.due is not None and self._background is not None:
@@ -129,10 +132,32 @@ class Window:
     # --- compaction ---
 
     def compact(self) -> ChunkOutcome | None:
-        """Summarize the chunk that was due at the last turn, now and here; ``None`` if none was."""
+        """Summarize the chunk that was due at the last turn, now and here; ``None`` if none was.
+
+        If more was due than one chunk, call it again.
+        """
         with self._lock:
             job, self._due = self._due, None
-        return None if job is None else self._parts.compactor.compact(job)
+        if job is None:
+            return None
+        outcome = self._parts.compactor.compact(job)
+        if outcome.result == "completed":
+            self._plan_again()
+        return outcome
+
+    def _plan_again(self) -> None:
+        """What is due of the last turn behind the chunk that was completed: a backlog is several."""
+        with self._lock:
+            if self._turn is not None and self._due is None:
+                try:
+                    due = self._preparer.plan(self._turn, self._beside)
+                except (
+                    StoreError,
+                    WindowTooSmall,
+                ) as error:  # the next turn plans anew, or is refused
+                    logger.info("nothing more is planned now: %s", error)
+                else:
+                    self._due = due if isinstance(due, ChunkJob) else None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for what runs in the background; whether it ended within about ``timeout`` seconds."""
@@ -140,9 +165,10 @@ class Window:
         return (self._background is None or self._background.wait(timeout)) and pinned
 
     def _compact_in_background(self) -> None:
-        outcome = self.compact()
-        if outcome is not None:
+        while (outcome := self.compact()) is not None:
             logger.info("messages %d to %d: %s", outcome.first, outcome.last, outcome.result)
+            if outcome.result != "completed" or self._background is None or self._background.closed:
+                return
 
     # --- pins ---
 

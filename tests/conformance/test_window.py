@@ -288,6 +288,48 @@ def test_a_worker_that_died_is_followed_by_another(backend: Backend) -> None:
     assert backend.clock.now % SECOND == 0
 
 
+def test_a_long_backlog_is_summarized_chunk_by_chunk_behind_its_first_turn(parts: Parts) -> None:
+    """A run that was long before it got a window: what has no room is left out, and said so, and comes to
+    be due.
+    """
+    summarizer = RememberingSummarizer()
+    messages = list(growing(100))[-1]
+    with window_on(parts, summarizer, background=True) as window:
+        first = window.prepare(messages)
+        assert {group.reason for group in first.manifest.messages} == {None, "over_limit"}
+        assert CHECK(first.messages) == []
+        assert window.wait(60)
+        after = window.prepare(messages)
+    spans = [(chunk.first, chunk.last) for chunk in first_to_last(parts)]
+    assert spans[0][0] == 1
+    assert all(one[1] + 1 == other[0] for one, other in pairwise(spans))
+    assert len(spans) > 5
+    assert after.nothing_due == "below_trigger"
+    assert "over_limit" not in {group.reason for group in after.manifest.messages}
+    bound = BUDGET.trigger
+    assert all(sum(len(line.text) for line in r.lines) < bound for r in summarizer.requests)
+
+
+def first_to_last(parts: Parts) -> Any:
+    return parts.context.log.load_window(KEY).chunks
+
+
+def test_turns_that_have_no_room_make_a_chunk_due_although_the_rest_is_small(parts: Parts) -> None:
+    summarizer = RememberingSummarizer()
+    window = window_on(parts, summarizer, budget=WindowBudget(1_000, trigger=900, keep=100))
+    messages: list[dict[str, Any]] = []
+    for number in range(2):
+        messages += [
+            {"role": "user", "content": f"{number} " * 250},
+            {"role": "assistant", "content": "Yes."},
+        ]
+    messages.append({"role": "user", "content": "And now?"})
+    prepared = window.prepare(messages[:3])
+    assert prepared.tokens < 900
+    assert prepared.manifest.messages[0].reason == "over_limit"
+    assert prepared.due is not None
+
+
 # --- what is refused --------------------------------------------------------------------------------
 
 

@@ -24,6 +24,11 @@ class Background:
         self._thread: Thread | None = None
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether it begins nothing more: what runs long asks between its steps."""
+        return self._closed
+
     def give(self, work: Callable[[], None]) -> None:
         """Have ``work`` done soon. After :meth:`close` nothing is begun any more."""
         with self._changed:

@@ -11,6 +11,7 @@ from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.messages.interface import Wire
 from compaction_ledger.domain.window.chunks import ChunkJob
 from compaction_ledger.domain.window.placement import (
+    OVER_LIMIT,
     Holding,
     Request,
     Room,
@@ -90,40 +91,7 @@ class Preparer:
 
         Raises :class:`WindowTooSmall` (T6), kinds of :class:`StoreError`.
         """
-        context = self._context
-        digests = self._recorder.digests
-        try:
-            entries = context.log.history(context.key)
-        except DamagedLog as error:  # then there are the originals (H9), and the manifest says why
-            return self._from_originals(turn.transcript, beside, error)
-        record, state = sorted_record(entries), fold(window_facts(entries))
-        held = holding_now(
-            context, record, [chunk.identity for chunk in state.chunks], turn.messages, digests
-        )
-        situation = Situation(
-            turn, record, state, held.holding.chunks, digests, 0, context.log.now()
-        )
-        regrouping = is_going_to_be_regrouped(context, self._model, situation)
-        request = self._place(turn.transcript, held, beside, regrouping=regrouping)
-        due = plan_job(
-            context, self._model, replace(situation, tokens=request.manifest.tokens + beside)
-        )
-        return self._prepared(request, held, due)
-
-    def _from_originals(self, transcript: Transcript, beside: int, error: DamagedLog) -> Prepared:
-        logger.warning("the log of %s cannot be read: %s", self._context.key, error)
-        held = Held(Holding(), (RejectedItem("", error.code),))
-        request = self._place(transcript, held, beside, regrouping=False)
-        return self._prepared(request, held, "rejected")
-
-    def _place(
-        self, transcript: Transcript, held: Held, beside: int, *, regrouping: bool
-    ) -> Request:
-        budget = self._context.budget
-        room = Room(budget.limit, beside, None if regrouping else budget.summaries)
-        return place(transcript, held.holding, room, encode_all, self._context.gauge.count)
-
-    def _prepared(self, request: Request, held: Held, due: ChunkJob | NothingDue) -> Prepared:
+        request, held, due = self._look(turn, beside)
         reused = common_prefix(self._before, request.encoded)
         self._before = request.encoded
         return Prepared(
@@ -136,3 +104,45 @@ class Preparer:
             bytes_reused=reused,
             encoded=request.encoded,
         )
+
+    def plan(self, turn: Turn, beside: int = 0) -> ChunkJob | NothingDue:
+        """What is due of a turn now, after something was summarized. Raises as :meth:`prepare`."""
+        return self._look(turn, beside)[2]
+
+    def _look(self, turn: Turn, beside: int) -> tuple[Request, Held, ChunkJob | NothingDue]:
+        context = self._context
+        digests = self._recorder.digests
+        try:
+            entries = context.log.history(context.key)
+        except DamagedLog as error:  # then there are the originals (H9), and it is said why
+            logger.warning("the log of %s cannot be read: %s", context.key, error)
+            held = Held(Holding(), (RejectedItem("", error.code),))
+            request = self._place(turn.transcript, held, beside, regrouping=False)
+            return request, held, "rejected"
+        record, state = sorted_record(entries), fold(window_facts(entries))
+        held = holding_now(
+            context, record, [chunk.identity for chunk in state.chunks], turn.messages, digests
+        )
+        situation = Situation(
+            turn, record, state, held.holding.chunks, digests, 0, context.log.now()
+        )
+        regrouping = is_going_to_be_regrouped(context, self._model, situation)
+        request = self._place(turn.transcript, held, beside, regrouping=regrouping)
+        tokens = request.manifest.tokens + _left_out(request, turn.transcript) + beside
+        return request, held, plan_job(context, self._model, replace(situation, tokens=tokens))
+
+    def _place(
+        self, transcript: Transcript, held: Held, beside: int, *, regrouping: bool
+    ) -> Request:
+        budget = self._context.budget
+        room = Room(budget.limit, beside, None if regrouping else budget.summaries)
+        return place(transcript, held.holding, room, encode_all, self._context.gauge.count)
+
+
+def _left_out(request: Request, transcript: Transcript) -> int:
+    """The tokens of the turns that are over the limit: they count, or nothing would ever be due for them."""
+    return sum(
+        sum(transcript.tokens[group.first : group.last + 1])
+        for group in request.manifest.messages
+        if group.reason == OVER_LIMIT
+    )

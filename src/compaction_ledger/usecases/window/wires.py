@@ -55,7 +55,9 @@ class HostMessages:
         if isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
             object_ = {key: self._json(member, place) for key, member in members.items()}
-            same = members.__class__ is dict and all(object_[key] is members[key] for key in members)
+            same = members.__class__ is dict and all(
+                object_[key] is members[key] for key in members
+            )
             return members if same else object_
         if isinstance(value, list | tuple):
             items = cast("Sequence[Any]", value)
