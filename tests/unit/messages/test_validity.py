@@ -56,7 +56,7 @@ def test_t5_calls_that_wait_at_the_end_are_all_that_is_told(
     ("shape", "mistake"), [(shape, name) for shape in SHAPES for name in MUTATIONS[shape]]
 )
 @given(data=st.data())
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_t2_a_mistake_is_told_by_its_code_at_its_place(
     shape: str, mistake: str, data: st.DataObject
 ) -> None:

@@ -13,7 +13,7 @@ from wire_transcripts import SHAPES, broken, transcripts
 from compaction_ledger.domain.messages.validity import CHECKERS
 
 pytest.importorskip("pydantic_ai")
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("shape", SHAPES)
