@@ -288,6 +288,13 @@ def test_t8_it_reaches_into_no_other(first: int, last: int) -> None:
     assert "1 to 5 are summarized" in str(refusal)
 
 
+def test_t8_every_chunk_that_stands_counts_and_the_newest_says_where_to_go_on() -> None:
+    for inside in (chunk(6, 9, model=OTHER_MODEL), chunk(9, 12), chunk(4, 7)):
+        given(*done(A, B)).when(claim(inside)).then_refused(ChunkOverlaps)
+    given(*done(A, B)).when(claim(C)).then(claimed(C))
+    given(*done(A, B)).when(claim(chunk(11, 20))).then_refused(ChunkOverlaps)
+
+
 def test_t11_a_chunk_is_fixed_by_its_claim() -> None:
     refusal = given(claimed(A)).when(claim(chunk(1, 9), "c2")).then_refused(ChunkOverlaps)
     assert "1 to 5 are claimed" in str(refusal)
