@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from backends import START, Backend
+from backends import START, Backend, PostgresBackend, SQLiteBackend
 from history_cases import (
     CONVERSATION,
     RUN,
@@ -27,10 +30,12 @@ from history_cases import (
     write_pairs,
 )
 
+from compaction_ledger import Ledger
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import InvalidId, InvalidInput, UnknownMessage
 from compaction_ledger.domain.history import Document, HistoryQuery, Place
 from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.infrastructure.postgres.address import parse_address
 
 KEY = WindowKey(SCOPE, CONVERSATION, RUN)
 
@@ -254,6 +259,18 @@ def test_nothing_is_indexed_twice(parts: Parts) -> None:
     assert puts == [f"run:{RUN}"]
 
 
+def test_several_at_once_index_everything_once(backend: Backend) -> None:
+    sessions = [backend.open() for _ in range(4)]
+    keep(sessions[0], [user(f"offer {number}") for number in range(700)])
+    write_pairs(sessions[0], [(f"offer {number}", "yes") for number in range(300)])
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda parts: search(parts, "offer", limit=50), sessions))
+    assert all(len(one.hits) == 50 and one == found[0] for one in found)
+    index = sessions[0].history
+    places = index.candidates(SCOPE, CONVERSATION, HistoryQuery("offer"), 0, 5_000)
+    assert len(places) == len(set(places)) == 1_000
+
+
 def test_an_index_that_is_forgotten_is_made_anew(spoken: Parts) -> None:
     before = search(spoken, "四千")
     spoken.history.forget(SCOPE, CONVERSATION)
@@ -472,3 +489,60 @@ def test_messages_of_every_shape_are_found_and_read(parts: Parts) -> None:
         assert not any("hm" in hit.quote for hit in found.hits)
         arguments = history(parts, shape).read_message("m1").parts[-1]
         assert (arguments.name, json.loads(arguments.text)) == ("find", {"q": "quartz"})
+
+
+def test_a_ledger_that_is_only_read_is_searched_by_an_index_in_memory(
+    sqlite_store: SQLiteBackend,
+) -> None:
+    parts = sqlite_store.open()
+    keep(parts, SPOKEN)
+    with Ledger.open(sqlite_store.path, read_only=True) as ledger:
+        found = ledger.history_search(CONVERSATION, scope=SCOPE).search(HistoryQuery("四千"))
+    assert ids(found) == ["m6", "m5"]
+    assert parts.history.marks(SCOPE, CONVERSATION) == {}
+
+
+def test_what_is_forgotten_leaves_no_word_in_the_index(sqlite_store: SQLiteBackend) -> None:
+    """S3: also not in what SQLite keeps of an index until it is merged."""
+    parts = sqlite_store.open()
+    keep(parts, [user("the pass phrase is zq7kestrel")])
+    keep(parts, [user("nothing to see")], conversation="other")
+    history(parts).catch_up()
+    history(parts, "other").catch_up()
+
+    def stored() -> bytes:
+        with sqlite_store.database().transaction(commit=False) as cursor:
+            blocks = cursor.execute("SELECT block FROM history_terms_data").fetchall()
+            texts = cursor.execute("SELECT c0 FROM history_terms_content").fetchall()
+        return b"".join(row[0] for row in blocks) + "".join(row[0] for row in texts).encode()
+
+    assert b"zq7kestrel" in stored()
+    parts.history.forget(SCOPE, CONVERSATION)
+    assert b"zq7" not in stored()
+    assert b"nothing" in stored()
+
+
+def test_after_a_crash_of_the_server_the_index_is_made_anew(tmp_path: Path) -> None:
+    """The server empties what it keeps out of its log: all of the index at once."""
+    backend = PostgresBackend(tmp_path)
+    try:
+        parts = backend.open()
+        keep(parts, SPOKEN)
+        before = search(parts, "四千")
+        address = parse_address(backend.url)
+        with psycopg.connect(address.conninfo, autocommit=True) as connection:
+            unlogged = connection.execute(
+                "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r' "
+                "AND relnamespace = %s::regnamespace ORDER BY relname",
+                (address.schema,),
+            ).fetchall()
+            assert [name for (name,) in unlogged] == [
+                "history_conversations",
+                "history_places",
+                "history_shelves",
+            ]
+            tables = ", ".join(f'"{address.schema}".{name}' for (name,) in unlogged)
+            connection.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())
+        assert search(parts, "四千") == before
+    finally:
+        backend.close()
