@@ -13,7 +13,8 @@ from typing import Literal
 
 from compaction_ledger.domain.window import pin_words as words
 from compaction_ledger.domain.window.pin_corrections import units_of
-from compaction_ledger.domain.window.pin_reading import Reading, has_operator, words_of
+from compaction_ledger.domain.window.pin_reading import Reading
+from compaction_ledger.domain.window.pin_words import has_operator, words_of
 
 LONGEST_CUT_SENTENCE = 2_000
 """Of a longer sentence only the whole can be quoted."""

@@ -9,9 +9,9 @@ from itertools import pairwise
 from compaction_ledger.domain.errors import PinRefused
 from compaction_ledger.domain.window.pin_context import context_problem
 from compaction_ledger.domain.window.pin_proof import MAX_QUOTE_CHARACTERS, check_quote
-from compaction_ledger.domain.window.pin_reading import Reading, read, words_of
+from compaction_ledger.domain.window.pin_reading import Reading, read
 from compaction_ledger.domain.window.pin_tokens import boundary_problem
-from compaction_ledger.domain.window.pin_words import word_set
+from compaction_ledger.domain.window.pin_words import word_set, words_of
 
 MOST_PROPOSED = 8
 MOST_CHARACTERS_READ = 100_000

@@ -1,4 +1,4 @@
-"""The words that the rules of pins know (T9), in the languages they know. Data only.
+"""The words that the rules of pins know (T9), in the languages they know.
 
 Everything is case-folded, with a straight apostrophe. Where a script writes no spaces, or joins words, the
 entries are found anywhere in a text; the others only as whole words. A word that is missing here never
@@ -248,3 +248,19 @@ HEDGING_FRAGMENTS = word_set("""
     indien mogelijk
     """)
 JOKES = frozenset("😉😜😝🙃😂🤣😏")
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of ``text``, case-folded, with straight apostrophes."""
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def has_operator(text: str, found: list[str] | None = None) -> bool:
+    """Whether a negation, bound, exception, condition or hedge is in ``text``, in any language known."""
+    each = words_of(text) if found is None else found
+    return (
+        any(word in OPERATORS or word.endswith("n't") for word in each)
+        or UNSPACED_OPERATORS.search(text) is not None
+    )
