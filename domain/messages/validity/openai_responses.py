@@ -42,6 +42,7 @@ def problems(messages: Sequence[Wire]) -> list[Problem]:
     if not messages:
         findings.add("no_messages", Spot(0), "there is no item")
     ids: set[str] = set()
+    leading = _leading(messages)
     for position, item in enumerate(messages):
         spot = Spot(position)
         if not is_object(item):
@@ -49,7 +50,7 @@ def problems(messages: Sequence[Wire]) -> list[Problem]:
             continue
         _check_item(item, spot, findings, calls)
         _check_id(item, ids, spot, findings)
-        if _is_reasoning(item) and not _leads_on(messages, position + 1):
+        if _is_reasoning(item) and not leading[position + 1]:
             findings.add("orphan_reasoning", spot, "no item of the model follows this reasoning")
     _tell_open(messages, findings, calls)
     calls.finish()
@@ -144,14 +145,14 @@ def _is_output(item: object) -> bool:
     return isinstance(kind, str) and kind in _OUTPUTS
 
 
-def _leads_on(messages: Sequence[Wire], position: int) -> bool:
-    """Whether the item at ``position``, behind any further reasoning, is one of the model."""
-    while position < len(messages):
-        item = messages[position]
-        if not is_object(item) or item.get("type") != "reasoning":
-            return _is_of_the_model(item)
-        position += 1
-    return False
+def _leading(messages: Sequence[Wire]) -> list[bool]:
+    """For each place, and the one behind the end: whether an item of the model stands there, behind
+    any further reasoning."""
+    found = [False]
+    for item in reversed(messages):
+        is_reasoning = is_object(item) and item.get("type") == "reasoning"
+        found.append(found[-1] if is_reasoning else _is_of_the_model(item))
+    return found[::-1]
 
 
 def _tell_open(messages: Sequence[Wire], findings: Findings, calls: WaitingCalls) -> None:
