@@ -9,8 +9,12 @@ from typing import Any
 
 from compaction_ledger.domain.errors import LedgerReadOnly, StoreError, StoreUnavailable
 
-# botocore has no types.
-_exceptions: Any = import_module("botocore.exceptions")
+try:
+    _exceptions: Any = import_module("botocore.exceptions")  # it has no types
+except ImportError as error:
+    raise ImportError(
+        "originals in S3 or DynamoDB need: pip install 'compaction-ledger[s3]' or '…[dynamodb]'"
+    ) from error
 ClientError: type[Exception] = _exceptions.ClientError
 _BotoCoreError: type[Exception] = _exceptions.BotoCoreError
 _NEVER_SENT: tuple[type[Exception], ...] = (

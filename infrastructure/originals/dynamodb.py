@@ -52,6 +52,7 @@ class DynamoDBOriginals(ObjectOriginals):
     def __init__(self, client: DynamoDBClient, table: str, prefix: str = "") -> None:
         super().__init__(DynamoDBObjects(client, table, prefix))
         self._client = client
+        self._table = table
 
     @classmethod
     def open(
@@ -69,33 +70,32 @@ class DynamoDBOriginals(ObjectOriginals):
             )
         return cls(client, table, prefix)
 
+    def make_table(self) -> None:
+        """Make the table, paid for by request, and wait until it is there. Does nothing where there is one.
+
+        Raises kinds of :class:`StoreError`.
+        """
+        names = {"pk": "HASH", "sk": "RANGE"}
+        with translated(f"DynamoDB table {self._table}", writing=True):
+            try:
+                self._client.create_table(
+                    TableName=self._table,
+                    KeySchema=[
+                        {"AttributeName": name, "KeyType": kind} for name, kind in names.items()
+                    ],
+                    AttributeDefinitions=[
+                        {"AttributeName": name, "AttributeType": "S"} for name in names
+                    ],
+                    BillingMode="PAY_PER_REQUEST",
+                )
+            except ClientError as error:
+                if code_of(error) != "ResourceInUseException":
+                    raise
+            self._client.get_waiter("table_exists").wait(TableName=self._table)
+
     def close(self) -> None:
         """Close the connections of the client."""
         self._client.close()
-
-
-def make_table(client: DynamoDBClient, table: str) -> None:
-    """Make a table as it is needed, paid for by request, and wait until it is there.
-
-    Does nothing where there is one of this name. Raises kinds of :class:`StoreError`.
-    """
-    names = {"pk": "HASH", "sk": "RANGE"}
-    with translated(f"DynamoDB table {table}", writing=True):
-        try:
-            client.create_table(
-                TableName=table,
-                KeySchema=[
-                    {"AttributeName": name, "KeyType": kind} for name, kind in names.items()
-                ],
-                AttributeDefinitions=[
-                    {"AttributeName": name, "AttributeType": "S"} for name in names
-                ],
-                BillingMode="PAY_PER_REQUEST",
-            )
-        except ClientError as error:
-            if code_of(error) != "ResourceInUseException":
-                raise
-        client.get_waiter("table_exists").wait(TableName=table)
 
 
 class DynamoDBObjects:

@@ -109,19 +109,25 @@ class S3Objects:
             "head-sha256": sha256(blob.head),
             "sha256": sha256(blob.head + blob.body),
         }
-        return self._put(name, blob.head + blob.body, facts)
+        tag = self._put(name, blob.head + blob.body, facts)
+        if tag is None:
+            return False
+        self._keep_head(_Found(name, tag), blob.head)
+        return True
 
     def _check_conditions(self) -> None:
         """Raises :class:`StoreError` where conditions are passed over: then writers would lose messages."""
-        if self._put("conditional-writes", b"", {}) and self._put("conditional-writes", b"", {}):
+        name = "conditional-writes"
+        if self._put(name, b"", {}) is not None and self._put(name, b"", {}) is not None:
             raise StoreError(f"{self._name} does not know conditional writes (If-None-Match)")
         self._is_conditional = True
 
-    def _put(self, name: str, content: bytes, facts: Mapping[str, str]) -> bool:
+    def _put(self, name: str, content: bytes, facts: Mapping[str, str]) -> str | None:
+        """The tag of the object that was made; ``None`` where there is one of this name already."""
         for attempt in range(1, _CONFLICTS + 1):
             with translated(self._name + name, writing=True):
                 try:
-                    self._client.put_object(
+                    answer = self._client.put_object(
                         **self._at(name),
                         Body=content,
                         Metadata=facts,
@@ -130,11 +136,11 @@ class S3Objects:
                     )
                 except ClientError as error:
                     if code_of(error) in ("PreconditionFailed", "412"):
-                        return False
+                        return None
                     if code_of(error) != "ConditionalRequestConflict" or attempt == _CONFLICTS:
                         raise
                 else:
-                    return True
+                    return str(answer.get("ETag", ""))
             sleep(0.02 * attempt)  # another writes it at this moment
         raise AssertionError  # the last attempt returns or raises
 
@@ -207,11 +213,14 @@ class S3Objects:
             head = self._known.get(found)
         if head is None:
             head = self._read_head(found.name)
-            with self._lock:
-                while len(self._known) >= HEADS_KEPT:
-                    del self._known[next(iter(self._known))]
-                self._known[found] = head
+            self._keep_head(found, head)
         return head
+
+    def _keep_head(self, found: _Found, head: bytes) -> None:
+        with self._lock:
+            while len(self._known) >= HEADS_KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[found] = head
 
     def _read_head(self, name: str) -> bytes:
         found = self._get(name, Range=f"bytes=0-{HEAD_BYTES - 1}")

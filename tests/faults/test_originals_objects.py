@@ -25,7 +25,7 @@ from compaction_ledger.domain.errors import (
     StoreUnavailable,
 )
 from compaction_ledger.domain.window.originals import Originals
-from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals, make_table
+from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals
 from compaction_ledger.infrastructure.originals.s3 import S3Originals
 
 PLACE = (KEY.scope, KEY.conversation)
@@ -174,7 +174,7 @@ def dies_at(client: Any, operation: str, nth: int) -> None:
     client.meta.events.register(f"before-send.*.{operation}", count)
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("nth", [1, 2, 4, 7])
 def test_a_writer_that_dies_leaves_all_or_nothing(store: ObjectStore, nth: int) -> None:
     operation = "PutObject" if isinstance(store, S3Store) else "PutItem"
     given = [replace(messages(0, 1)[0], wire=LARGE), *messages(1, 3)]
@@ -209,11 +209,11 @@ def names_left(store: ObjectStore) -> list[str]:
 
 def test_half_a_deletion_is_finished_by_the_next(store: ObjectStore) -> None:
     originals = store.open()
-    for at in range(12):
+    for at in range(26):
         originals.append(KEY, SHAPE, at, messages(at, at + 1))
     client = store.new_client(tries=1)
     if isinstance(store, S3Store):
-        limit_pages(client, "ListObjectVersions", "MaxKeys", 5)
+        limit_pages(client, "ListObjectVersions", "MaxKeys", 10)
     dies_at(client, "DeleteObjects" if isinstance(store, S3Store) else "BatchWriteItem", 2)
     with pytest.raises(Died):
         on(store, client).forget(*PLACE)
@@ -422,8 +422,9 @@ def test_a_store_without_versions_is_forgotten_in(s3: S3Store) -> None:
 def test_a_table_is_made_once(store: ObjectStore) -> None:
     if isinstance(store, S3Store):
         pytest.skip("there is no table")
-    make_table(store.client, store.table)
-    assert store.open().count(KEY) == 0
+    store.open().append(KEY, SHAPE, 0, messages(0, 1))
+    store.open().make_table()
+    assert store.open().count(KEY) == 1
 
 
 def test_another_shape_by_one_who_was_first_is_told_of(store: ObjectStore) -> None:

@@ -11,7 +11,7 @@ from aws_servers import client, fresh_name, make_bucket
 from backends import MemoryBackend, PostgresBackend, SQLiteBackend
 
 from compaction_ledger.domain.window.originals import Originals
-from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals, make_table
+from compaction_ledger.infrastructure.originals.dynamodb import DynamoDBOriginals
 from compaction_ledger.infrastructure.originals.s3 import S3Originals
 
 
@@ -80,7 +80,7 @@ class DynamoDBStore:
         self._stack = ExitStack()
         self.url, self.table = url, fresh_name()
         self.client = self.new_client()
-        make_table(self.client, self.table)
+        DynamoDBOriginals(self.client, self.table).make_table()
         self.place = f"dynamodb {url} {self.table}"
 
     def new_client(self, **settings: Any) -> Any:
