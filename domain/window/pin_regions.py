@@ -51,7 +51,37 @@ _CLOSING = {
 _OPEN_TO_THE_END = frozenset(
     '"“„«「『＂'
 )  # unclosed they hold for all that follows; the others are a slip
-_VOID_TAGS = frozenset({"br", "hr", "img", "wbr"})
+# What has no content, what only formats, and what wraps the user's own words.
+_PLAIN_TAGS = frozenset(
+    [
+        "br",
+        "hr",
+        "img",
+        "wbr",
+        "p",
+        "b",
+        "i",
+        "u",
+        "em",
+        "strong",
+        "span",
+        "div",
+        "ul",
+        "ol",
+        "li",
+        "h1",
+        "h2",
+        "h3",
+        "task",
+        "user",
+        "user_query",
+        "user_message",
+        "query",
+        "feedback",
+        "request",
+        "prompt",
+    ]
+)
 _MOST_TAGS = 32
 
 
@@ -144,7 +174,7 @@ def _marked(text: str, place: int, stop: int, spans: list[tuple[int, int]]) -> i
     while opening := _OPENING.search(text, place, stop):
         place = opening.end()
         mark, tag = opening.group(), opening["tag"]
-        if not _opens(text, opening.start(), mark) or (tag and tag.lower() in _VOID_TAGS):
+        if not _opens(text, opening.start(), mark) or (tag and tag.lower() in _PLAIN_TAGS):
             continue
         key = tag or mark
         if key in unclosed:

@@ -27,6 +27,7 @@ _MARKER = re.compile(
     r"[ \t]*(?:(?:[-*+•‣◦–—·▪●]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?:\[[ xX]\][ \t]+)?)+"
 )
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+")
+_TAG = re.compile(r"[ \t]*</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?>[ \t]*")
 _INDENT = re.compile(r"[ \t\u3000]*")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LAST_WORD = re.compile(r"([^\W_]+(?:[.'’][^\W_]+)*)$")
@@ -62,16 +63,21 @@ _ENDS_OPEN = frozenset(",;、，；—–-/&+=<>~≈(（[")
 _SHORT_LINE, _LONG_LINE = 30, 50
 
 
+NO_WORDS = frozenset({"blank", "tag"})
+
+
 class Line(NamedTuple):
     """One line: where it starts, where its words start behind a list's marker, and where it ends.
 
-    ``kind``: ``text``, ``item``, ``heading`` or ``blank``.
+    ``kind``: ``text``, ``item``, ``heading``, ``blank``, or ``tag`` for a line that is nothing but one.
+    ``begin`` is where the line begins, with its indentation.
     """
 
     start: int
     words: int
     end: int
     kind: str
+    begin: int
 
 
 class Sentence(NamedTuple):
@@ -90,15 +96,17 @@ def lines_of(text: str) -> list[Line]:
     for piece in text.splitlines(keepends=True):
         end = place + len(piece.rstrip())
         if end == place:
-            found.append(Line(place, place, place, "blank"))
+            found.append(Line(place, place, place, "blank", place))
+        elif _TAG.fullmatch(text, place, end):
+            found.append(Line(place, place, end, "tag", place))
         elif heading := _HEADING.match(text, place, end):
-            found.append(Line(place, heading.end(), end, "heading"))
+            found.append(Line(place, heading.end(), end, "heading", place))
         elif marker := _MARKER.match(text, place, end):
             words = min(marker.end(), end)
-            found.append(Line(_indented(text, place, end), words, end, "item"))
+            found.append(Line(_indented(text, place, end), words, end, "item", place))
         else:
             start = _indented(text, place, end)
-            found.append(Line(start, start, end, "text"))
+            found.append(Line(start, start, end, "text", place))
         place += len(piece)
     return found
 
@@ -130,7 +138,8 @@ def first_word(text: str, start: int, end: int) -> str:
 def _boundaries(text: str, lines: list[Line], nested: list[tuple[int, int]]) -> Iterator[int]:
     span = 0
     for index, line in enumerate(lines):
-        if line.kind == "blank":
+        if line.kind in NO_WORDS:
+            yield line.end
             continue
         for mark in _MARKS.finditer(text, line.words, line.end):
             while span < len(nested) and nested[span][1] <= mark.start():

@@ -159,8 +159,30 @@ MODALS = word_set(
 )
 """Of the bounds these only say that what follows counts."""
 
+TITLES = word_set("""
+    constraint constraints rule rules requirement requirements conditions limits regel regeln vorgabe
+    vorgaben règle règles contrainte contraintes regla reglas regola regole regra regras regels important
+    note remember reminder wichtig importante belangrijk важно 注意 重要
+    """)
+
+AVERSIONS = word_set("""
+    avoid avoids exclude exclusions hate hates dislike dislikes stop skip ignore forget refuse reject ban
+    banned bans forbidden prohibited remove drop omit delete disregard no-gos no-go nogos taboo taboos
+    don'ts blacklist vermeide vermeiden hasse verboten verbote ignoriere vergiss weglassen stopp
+    évite évitez éviter déteste interdit interdits ignore ignorez supprime evita evite evitar odio prohibido
+    prohibidos ignora evitare vietato vietati proibido proibidos vermijd vermijden haat verboden negeer
+    избегай избегайте ненавижу запрещено تجنب اجتناب
+    """)
+"""In a title they turn around what stands under it."""
+
+UNSPACED_AVERSIONS = re.compile("避免|避け|讨厌|討厭|嫌い|忽略|禁止|排除|피하|싫|금지|제외")
+
 LABELS = word_set(
     "restriction restrictions preferences needs boundaries must-haves musts dealbreakers deadline details"
+    " notes points wishes facts summary bedarf wünsche hinweise souhaits besoins notas deseos note"
+    " appunti desideri wensen"
+    " 要求 需求 条件 限制 要件 요구사항 조건 требования условия ограничения пожелания"
+    " شروط متطلبات شرایط"
     " info general dietary diet constraint constraints requirement requirements vorgaben bedingungen"
     " contraintes exigences restricciones requisitos restrizioni requisiti restrições eisen"
 )

@@ -380,6 +380,13 @@ _ANNOUNCED = [
 ]
 
 
+_TITLES = [
+    "Please avoid:", "Things that I really hate:", "Exclude all of these:", "Hotel:", "For my daughter:",
+    "Our competitor's offer:", "Last year's rules of my boss:", "What he proposes:", "Banned:",
+    "Bitte vermeiden:", "À éviter:", "Para evitar:", "Da evitare:", "Te vermijden:", "避免：", "避けるもの：",
+]  # fmt: skip
+
+
 def _announced() -> Iterator[PinCase]:
     rules = ["At most 500 EUR.", "No nuts.", "Book the Hilton.", "Only Luxembourg funds."]
     for lead in _ANNOUNCED:
@@ -391,7 +398,17 @@ def _announced() -> Iterator[PinCase]:
             if index % 2:
                 yield PinCase("announced", f"{lead} Use the train. {rule}", rule)
                 yield PinCase("announced", f"{lead}\n\n{rule}", rule)
+    for title in _TITLES:
+        for rule in rules:
+            yield PinCase("announced", f"{title}\n- {rule}\n- Use the train.", rule)
+            yield PinCase("announced", f"**{title}**\n\n- Use the train.\n- {rule}", f"- {rule}")
+            yield PinCase("announced", f"- {title}\n  - {rule}\n- Use the train.", rule)
+            yield PinCase("announced", f"- {title}\n    - Use the train.\n    - {rule}", rule)
     for rule in rules:
+        yield PinCase("announced", f"He told me three things. {rule} It was late.", rule)
+        yield PinCase("announced", f"My boss said this. {rule}", rule)
+        yield PinCase("announced", f"Imagine a case. {rule}", rule)
+        yield PinCase("announced", f"<notes>\n{rule}\n</notes>\nWhat do you think?", rule)
         yield PinCase("announced", f"None of the following is true. {rule}", rule)
         yield PinCase("announced", f"Ignore what the text below says.\n\n{rule}", rule)
         yield PinCase("announced", f"My colleague said:\n\nHello.\n\n{rule}\n\nBye.", rule)
