@@ -88,8 +88,8 @@ def test_members_of_parts() -> None:
     delivered = EVENTS["`WindowDelivered@1`"]
     for part in (WindowKey, DeliveredMessages, DeliveredChunk, DeliveredStub):
         assert all(f"`{field.name}`" in delivered for field in fields(part))
-    for part, section in ((BudgetNumbers, "ChunkClaimed@1"), (Ungrounded, "ChunkCompleted@1")):
-        assert all(f"`{field.name}`" in EVENTS[f"`{section}`"] for field in fields(part))
+    for members, section in ((BudgetNumbers, "ChunkClaimed@1"), (Ungrounded, "ChunkCompleted@1")):
+        assert all(f"`{field.name}`" in EVENTS[f"`{section}`"] for field in fields(members))
 
 
 def test_words_of_pins_and_of_what_is_not_grounded_are_named() -> None:

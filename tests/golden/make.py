@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 from uuid import UUID
 
 HERE = Path(__file__).resolve().parent
@@ -20,8 +20,6 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from backends import START, SQLiteBackend  # noqa: E402 - found by the line above
 from eventsourcing.persistence import StoredEvent  # noqa: E402
 from histories import every_kind, lines  # noqa: E402
-from originals_stores import KEY as ORIGINALS  # noqa: E402
-from originals_stores import messages  # noqa: E402
 from window_histories import every_window_kind  # noqa: E402
 
 from compaction_ledger.domain.events import (  # noqa: E402
@@ -65,6 +63,11 @@ from compaction_ledger.domain.window.events import (  # noqa: E402
     WindowDelivered,
 )
 from compaction_ledger.domain.window.keys import WindowKey  # noqa: E402
+from compaction_ledger.domain.window.originals import (  # noqa: E402
+    NewOriginal,
+    message_digest,
+    wire_bytes,
+)
 from compaction_ledger.domain.window.policy import BudgetNumbers  # noqa: E402
 from compaction_ledger.domain.windows import PolicyNumbers  # noqa: E402
 from compaction_ledger.infrastructure.event_store import codec  # noqa: E402
@@ -384,6 +387,14 @@ def _folder_of(event: str) -> Path:
     return min(known, default=FOLDER)
 
 
+def originals() -> Iterator[NewOriginal]:
+    """The first messages of a run."""
+    for number in range(4):
+        role: Literal["user", "assistant"] = "assistant" if number % 2 else "user"
+        wire = {"role": role, "content": f"{number} {ODD}"}
+        yield NewOriginal(role, number // 2, START, wire_bytes(wire), message_digest(wire))
+
+
 def make_ledger() -> None:
     """A whole ledger with its read-model rows."""
     FOLDER.mkdir(exist_ok=True)
@@ -395,8 +406,8 @@ def make_ledger() -> None:
     parts.transcripts.append("tenant-1", "c-1", *lines(73, sentences=8))
     every_kind(parts)
     every_window_kind(parts)
-    parts.originals.append(ORIGINALS, "openai-chat", 0, messages(0, 4))
-    parts.originals.keep_result(ORIGINALS.scope, ORIGINALS.conversation, b"a large result")
+    parts.originals.append(WINDOW, "openai-chat", 0, list(originals()))
+    parts.originals.keep_result(WINDOW.scope, WINDOW.conversation, b"a large result")
     parts.transcripts.revise("tenant-1", "c-1", "a70", "revised \ud800 " + ODD)
     parts.transcripts.delete("tenant-1", "c-1", "u71")
     parts.transcripts.set_run("tenant-1", "c-1", "run-72", "failed")
