@@ -61,7 +61,9 @@ def window_facts(entries: Sequence[Recorded]) -> list[WindowStreamFact]:
     them.
     """
     facts: list[WindowStreamFact] = []
-    for entry in entries:
+    for version, entry in enumerate(entries, start=1):
+        if entry.version != version:
+            raise DamagedLog(f"the window's stream has no event {version}", index=entry.index)
         if not isinstance(entry.fact, WindowStreamFact):
             raise DamagedLog("a fact that is not of a window", index=entry.index)
         facts.append(entry.fact)
@@ -107,14 +109,19 @@ def holding_now(
     on.
     """
     chunks: list[ChunkSummary] = []
+    behind = context.shape.head(messages)
     rejected: list[RejectedItem] = []
     for identity in standing:
         found = _chunk(context, record, identity, digests)
-        if isinstance(found, ChunkSummary) and not rejected:
-            chunks.append(found)
+        if isinstance(found, str):
+            rejected.append(RejectedItem(identity, found))
+        elif rejected:
+            rejected.append(RejectedItem(identity, "follows_rejected"))
+        elif found.first != behind:
+            rejected.append(RejectedItem(identity, "leaves_a_gap"))
         else:
-            reason = found if isinstance(found, str) else "follows_rejected"
-            rejected.append(RejectedItem(identity, reason))
+            chunks.append(found)
+            behind = found.last + 1
     pins: list[RecordedPin] = []
     for recorded in record.pins:
         fault = pin_fault(context.key, context.shape, recorded.pin, messages, digests)

@@ -114,12 +114,13 @@ class Preparer:
         digests = self._recorder.digests
         try:
             entries = context.log.history(context.key)
+            facts = window_facts(entries)
         except DamagedLog as error:  # then there are the originals (H9), and it is said why
             logger.warning("the log of %s cannot be read: %s", context.key, error)
             held = Held(Holding(), (RejectedItem("", error.code),))
             request = self._place(turn.transcript, held, beside, regrouping=False)
             return request, held, "rejected"
-        record, state = sorted_record(entries), fold(window_facts(entries))
+        record, state = sorted_record(entries), fold(facts)
         held = holding_now(
             context, record, [chunk.identity for chunk in state.chunks], turn.messages, digests
         )
