@@ -8,6 +8,7 @@ import pytest
 from backends import START, SQLiteBackend
 from command_line import call, run
 from histories import LEASE, Worker, lines, made_up_job
+from window_histories import every_window_kind
 
 from compaction_ledger import Ledger, ScriptedSummarizer
 from compaction_ledger.cli.documents.common import moment
@@ -202,3 +203,31 @@ def test_t13_what_a_summary_says_without_its_source_is_shown(tmp_path: Path) -> 
         {"kind": "identifier", "text": "TICKET-99"},
     ]
     assert "Not in source  $123,456 (amount), TICKET-99 (identifier)" in shown
+
+
+def test_log_tells_of_the_windows_of_running_agents(tmp_path: Path) -> None:
+    store = SQLiteBackend(tmp_path)
+    every_window_kind(store.open())
+    store.close()
+    events = call("log", "--json", "--limit", "100", ledger=store.path).fine().json["events"]
+    assert {event["run"] for event in events} == {"run-1", "run-2"}
+    assert {(event["scope"], event["conversation"]) for event in events} == {("tenant-1", "c-1")}
+    assert {event["from_pair"] for event in events} == {None}
+    of_one = call(
+        "log", "--json", "--conversation", "c-1", "--scope", "tenant-1", ledger=store.path
+    )
+    assert of_one.fine().json["events"] == events
+    out = call("log", "--limit", "100", ledger=store.path).fine().out
+    for told in (
+        "c-1 run run-1: messages 1-9, by done-1-9-2",
+        "c-1 run run-1: attempt 2",
+        "c-1 run run-1: until 2025-06-15T15:",
+        "c-1 run run-1: provider_unavailable",
+        "c-1 run run-1: 34 characters",
+        "c-1 run run-1: exhausted",
+        "c-1 run run-1: p3, in message 8",
+        "c-1 run run-2: 900 of 1,000 tokens",
+    ):
+        assert told in " ".join(out.split()), told
+    assert call("verify", ledger=store.path).fine()
+    assert call("ranges", ledger=store.path).fine().out.startswith("0 ranges")
