@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -41,6 +40,19 @@ def call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 def result(call_id: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+SPOKEN = [
+    {"role": "system", "content": "You advise on funds. Quote prices in EUR."},
+    user("Which bond funds cost less than 0.3 % a year? I can spend at most 4,000 EUR."),
+    call("c1", "find_funds", '{"max_fee": 0.3, "kind": "bond"}'),
+    result("c1", "INV-0042 | Global Bond | 0.25 %\nINV-0107 | Euro Bond | 0.29 %"),
+    assistant("Two do: Global Bond (INV-0042) and Euro Bond (INV-0107), as of 2026-11-30."),
+    user("请记住：预算上限是四千欧元，只要卢森堡基金。"),
+    assistant("東京タワーの近くで会いましょう。予算は四千ユーロです。"),
+    user("لا أريد صناديقَ الأسهم، وحدي الأقصى أربعة آلاف يورو"),
+    assistant("بودجه شما ۴۰۰۰ یورو است و می‌خواهم آن را نگه دارم."),
+]
 
 
 def originals(
@@ -123,8 +135,3 @@ def quotes(found: Found) -> list[str]:
 
 def handle(content: bytes) -> str:
     return f"tr_{hashlib.sha256(content).hexdigest()}"
-
-
-def plainly_alike(text: str) -> str:
-    """What folding comes to for text in which nothing special is: as Unicode has it."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
