@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from compaction_ledger.domain.window import pin_phrases as phrases
 from compaction_ledger.domain.window import pin_words as words
 from compaction_ledger.domain.window.pin_sentences import NO_WORDS, Line, Sentence
 from compaction_ledger.domain.window.pin_words import has_operator, words_of
@@ -138,12 +139,17 @@ def _stands_before_list(
 def _handing_over(text: str, layout: _Layout, index: int, sentence: Sentence) -> _Lead | None:
     """ "Here is what my landlord wrote." and "None of the following.", with no colon."""
     span = text[sentence.words : min(sentence.end, sentence.words + _SPAN)]
-    if words.FOLLOWING.search(span) and _judge(span)[1]:
+    if phrases.FOLLOWING.search(span) and _judge(span)[1]:
         until = max(layout.paragraph_end[index], layout.block_end[layout.next_words[index + 1]])
         return _Lead(sentence.start, until, others=True)
     found = words_of(span)
-    if _HANDING_OVER.match(span) and any(word in words.REPORTS for word in found):
+    if phrases.HANDING_OVER.match(span) and any(word in words.REPORTS for word in found):
         return _Lead(sentence.start, len(text), others=True)
+    line = layout.lines[index]
+    if sentence.end == line.end and index + 1 < len(layout.lines):
+        handed = found[-1:] and found[-1] in words.REPORTS and text[line.end - 1].isalpha()
+        if handed or phrases.MATERIAL.search(span):
+            return _Lead(sentence.start, len(text), others=True)
     plain = [word.strip(".,;!") for word in span.casefold().split()]
     supposed = len(found) <= _VERY_SHORT and any(word in words.EXAMPLES for word in plain)
     told = found[-1:] and found[-1] in _TOLD and any(word in words.REPORTS for word in found)
@@ -154,13 +160,6 @@ def _handing_over(text: str, layout: _Layout, index: int, sentence: Sentence) ->
 
 _TOLD = frozenset(
     {"things", "this", "these", "points", "rules", "words", "dinge", "folgendes", "choses", "cosas"}
-)
-
-
-_HANDING_OVER = re.compile(
-    r"(?:here(?:'s|’s| is| are| comes)|(?:this|that|the following) is|see|hier (?:ist|kommt|sind)|voici|voilà"
-    r"|aquí|ecco|aqui|hier is|вот)\b",
-    re.IGNORECASE,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+from compaction_ledger.domain.window import pin_phrases as phrases
 from compaction_ledger.domain.window import pin_words as words
 from compaction_ledger.domain.window.pin_corrections import (
     corrects,
@@ -94,6 +95,13 @@ def _says_something_new(span: str) -> bool:
     return bool(rest) and rest[0] in words.OPENING_WORDS
 
 
+def _is_trailing(span: str, first: str, rest: list[str]) -> bool:
+    """Whether a few words only say who said it, or for what it holds: "He said.", "per night"."""
+    if first in words.SCOPES - words.OPENING_WORDS and span[0].islower():
+        return True
+    return first in words.OTHERS and any(word in words.REPORTS for word in rest)
+
+
 def _belongs_to_previous(span: str) -> bool:
     span = span.lstrip("(（[ ")
     first = first_word(span, 0, len(span))
@@ -102,7 +110,11 @@ def _belongs_to_previous(span: str) -> bool:
         return unspaced or words.JOKES.issuperset(span.strip()) or span.startswith("/s")
     if first in words.FRAGMENTS or words.UNSPACED_FRAGMENTS.match(span):
         return True
+    if phrases.LOOKING_BACK.match(span) and not phrases.EMPHASIZING.search(span):
+        return True
     rest = words_of(span)
+    if len(rest) < _FRAGMENT_WORDS and _is_trailing(span, first, rest):
+        return True
     if first in words.CONDITIONS and "," not in span and len(rest) <= _FRAGMENT_WORDS:
         return first not in words.ONLY or rest[1:2] in (["if"], ["wenn"], ["si"], ["se"], ["als"])
     if first in words.BUTS:

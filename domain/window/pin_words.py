@@ -188,13 +188,6 @@ LABELS = word_set(
 )
 """With one of these, what stands over a list is its title."""
 
-FOLLOWING = re.compile(
-    r"\b(?:the following|as follows|below|folgende[ns]?|unten|suivante?s?|ci-dessous|siguientes?|seguent[ei]"
-    r"|seguintes?|volgende|hieronder|следующ\w+|ниже)\b|以下の|以下は|下面|次の|下記|다음|التالي|زیر",
-    re.IGNORECASE,
-)
-"""What a sentence says that is about the next ones."""
-
 OPERATORS = NEGATIONS | BOUNDS | NARROWING | HEDGES
 """Words that change what a rule beside them says."""
 
@@ -263,6 +256,7 @@ PERMISSIONS = word_set("""
 UNSPACED_FRAGMENTS = re.compile("除非|除了|但|不过|不過|ただし|でも|しかし|단,|다만|하지만|그러나")
 
 HEDGING_FRAGMENTS = word_set("""
+    wrong false psych april fools
     i think i guess maybe perhaps probably ideally if possible roughly usually normally mostly more
     or less or so for now at least not just kidding lol haha jk joking well almost kind of sort
     vielleicht eventuell wenn möglich ungefähr im moment scherz nur spaß peut-être si possible
@@ -270,6 +264,11 @@ HEDGING_FRAGMENTS = word_set("""
     indien mogelijk
     """)
 JOKES = frozenset("😉😜😝🙃😂🤣😏")
+
+OTHERS = word_set(
+    "he she they said says my sagte er sie dijo dit il elle ha disse zei hij zij он она сказал"
+)
+"""Where a few words begin that say who said it."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 

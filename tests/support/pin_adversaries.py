@@ -302,6 +302,20 @@ def _next_sentences() -> Iterator[PinCase]:
         "Sorry, I meant something else.",
         "Correction: 800 EUR.",
         "Make that 900 EUR.",
+        "That was my old rule.",
+        "This no longer applies.",
+        "That's not true.",
+        "It isn't so.",
+        "He said.",
+        "Wrong!",
+        "Das war früher so.",
+        "Das stimmt nicht.",
+        "C'était une blague.",
+        "Eso no es verdad.",
+        "Questo non vale.",
+        "Isso era antes.",
+        "Dat klopt niet.",
+        "这不是真的。",
         "Außer am Sonntag.",
         "Quatsch, vergiss das.",
         "Je plaisante.",
@@ -405,6 +419,10 @@ def _announced() -> Iterator[PinCase]:
             yield PinCase("announced", f"- {title}\n  - {rule}\n- Use the train.", rule)
             yield PinCase("announced", f"- {title}\n    - Use the train.\n    - {rule}", rule)
     for rule in rules:
+        yield PinCase("announced", f"You wrote\n\n{rule}\n\nIs that so?", rule)
+        yield PinCase("announced", f"Translate the sentence.\n\n{rule}", rule)
+        yield PinCase("announced", f"Please fix the grammar of this text\n{rule}", rule)
+        yield PinCase("announced", f"What does this mean?\n{rule}", rule)
         yield PinCase("announced", f"He told me three things. {rule} It was late.", rule)
         yield PinCase("announced", f"My boss said this. {rule}", rule)
         yield PinCase("announced", f"Imagine a case. {rule}", rule)
