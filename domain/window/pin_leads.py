@@ -139,10 +139,13 @@ def _stands_before_list(
 def _handing_over(text: str, layout: _Layout, index: int, sentence: Sentence) -> _Lead | None:
     """ "Here is what my landlord wrote." and "None of the following.", with no colon."""
     span = text[sentence.words : min(sentence.end, sentence.words + _SPAN)]
-    if phrases.FOLLOWING.search(span) and _judge(span)[1]:
+    found = words_of(span)
+    if phrases.FOLLOWING.search(span) and (
+        any(word in _TURNING or word.endswith("n't") for word in found)
+        or words.UNSPACED_OPERATORS.search(span)
+    ):
         until = max(layout.paragraph_end[index], layout.block_end[layout.next_words[index + 1]])
         return _Lead(sentence.start, until, others=True)
-    found = words_of(span)
     if phrases.HANDING_OVER.match(span) and any(word in words.REPORTS for word in found):
         return _Lead(sentence.start, len(text), others=True)
     line = layout.lines[index]
@@ -158,6 +161,13 @@ def _handing_over(text: str, layout: _Layout, index: int, sentence: Sentence) ->
     return None
 
 
+_TURNING = (
+    words.NEGATIONS
+    | words.AVERSIONS
+    | words.REPORTS
+    | words.EXAMPLES
+    | (words.CONDITIONS - words.ONLY)
+)
 _TOLD = frozenset(
     {"things", "this", "these", "points", "rules", "words", "dinge", "folgendes", "choses", "cosas"}
 )

@@ -176,6 +176,7 @@ def test_a_pin_that_is_there_already_is_the_same_pin(parts: Parts) -> None:
     pin = accept_pin(context, 0, "No nuts.", proposer="rule")
     size = context.log.size()
     assert accept_pin(context, 0, "No nuts.") == pin
+    assert accept_pin(context, 0, "No nuts.", supersedes=pin.pin_id) == pin
     assert accept_pin(context_of(parts), 0, "No nuts.", proposer="model") == pin
     assert context.log.size() == size
     assert accept_pin(context, 0, "At most 500 EUR.").pin_id != pin.pin_id

@@ -182,7 +182,7 @@ def _accept(
     def pin_of(state: WindowState) -> PinAccepted:
         place = (entry.position, source.part, start)
         known = _known(state, place, end)
-        if known is not None and supersedes in {None, known.supersedes}:
+        if known is not None and supersedes in {None, known.supersedes, known.pin_id}:
             return known
         corrected = supersedes or _corrected(state, place, quote, source.text)
         return PinAccepted(
