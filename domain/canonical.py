@@ -37,11 +37,15 @@ def canonical_json(value: Any) -> bytes:
     return encode_ordered(_ordered(value))
 
 
-def tagged_sha256(tag: bytes, data: bytes) -> str:
-    """``SHA-256(tag || 0x00 || data)`` in lower-case hexadecimal: a domain-separated digest."""
+def tagged_sha256(tag: bytes, *data: bytes) -> str:
+    """``SHA-256(tag || 0x00 || data)`` in lower-case hexadecimal: a domain-separated digest.
+
+    ``data`` may come in pieces, which are hashed as if they were joined.
+    """
     digest = hashlib.sha256(tag)
     digest.update(b"\x00")
-    digest.update(data)
+    for piece in data:
+        digest.update(piece)
     return digest.hexdigest()
 
 

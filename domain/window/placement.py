@@ -256,7 +256,7 @@ class _Placing:
     def _manifest(
         self, layout: _Layout, encoded: Sequence[bytes], tokens: int, pins: Sequence[str]
     ) -> WindowManifest:
-        body = b"[" + b",".join(encoded) + b"]"
+        body = b",".join(encoded)
         name = self.transcript.shape.name
         return WindowManifest(
             shape=name,
@@ -274,8 +274,8 @@ class _Placing:
             tokens=tokens,
             beside=self.room.beside,
             limit=self.room.limit,
-            bytes_sent=len(body),
-            request_digest=tagged_sha256(REQUEST_TAG, name.encode() + b"\x00" + body),
+            bytes_sent=len(body) + 2,
+            request_digest=tagged_sha256(REQUEST_TAG, name.encode() + b"\x00[", body, b"]"),
         )
 
     def _groups(self, layout: _Layout) -> Iterator[DeliveredMessages]:
