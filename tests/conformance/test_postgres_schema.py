@@ -12,13 +12,20 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from backends import PostgresBackend, everyday_database
+from chunk_scenarios import WINDOW, A, done
 from pg_servers import fresh_schema
 
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import InvalidSetting, NewerFormat, NotALedger, StoreError
+from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.domain.window.window_stream import EMPTY
+from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import Address, parse_address
 from compaction_ledger.infrastructure.postgres.database import Database, Values, in_schema
+from compaction_ledger.projections.postgres import PostgresReadModels
+from compaction_ledger.projections.records import RECORDS
 
 # What there is in a schema, each thing in words of the server's own.
 CATALOG = """
@@ -103,6 +110,32 @@ def test_an_older_ledger_is_brought_up_to_date(database: Database) -> None:
         migrating.prepare(database, create=False)
     migrating.prepare(database, create=True)
     assert migrating.pending(database) == []
+
+
+def test_rows_from_before_windows_are_built_anew_with_their_tables(database: Database) -> None:
+    """A generation of the layout that an older ledger has, which served it until then (P3)."""
+    migrating.migrate(database, up_to=6)
+    for statement in (
+        "SELECT {read_models}.begin_generation(1, '')",
+        "SELECT {read_models}.index_generation(1)",
+        "SELECT {read_models}.switch_generation(1)",
+    ):
+        database.call(database.sql(statement))
+    migrating.migrate(database)
+    log = LedgerLog(SealedPostgresRecorder(database))
+    log.append(WINDOW, EMPTY, done(A))
+    models = PostgresReadModels(database, DEFAULT_REGISTRY)
+    assert models.position() == 0
+    assert list(models.window_chunks(WINDOW.scope, WINDOW.conversation)) == []
+    assert models.catch_up(log) == log.size() == 3
+    (row,) = models.window_chunks(WINDOW.scope, WINDOW.conversation)
+    assert row.stands
+    tables = database.call(
+        b"SELECT tablename::text FROM pg_tables WHERE schemaname = %s AND tablename ~ '_[0-9]+$'",
+        (database.address.read_models_schema,),
+    )
+    assert sorted(name for (name,) in tables) == sorted(f"{one.table}_2" for one in RECORDS)
+    log.close()
 
 
 def test_where_there_is_no_ledger_none_is_made_to_look_at(database: Database) -> None:
