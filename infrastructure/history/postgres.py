@@ -26,6 +26,9 @@ PAIRS = 1 << 20
 NEWEST = 500
 """So many of the newest places are looked at before the index is asked: enough for common words."""
 
+NEWEST_FILTERED = 4 * NEWEST
+"""As many where roles, exchanges or times are asked for: most are passed over by them, which is quick."""
+
 _COLUMNS = "p.key, p.run, p.message, p.position, p.part, p.role, p.pair, p.at"
 _CONVERSATION = "SELECT key FROM {schema}.history_conversations WHERE name = %b"
 _MAKE = "INSERT INTO {schema}.history_conversations (name) VALUES (%b) ON CONFLICT DO NOTHING"
@@ -51,8 +54,8 @@ _FORGET = (
 _AMONG_NEWEST = f"""
     SELECT {_COLUMNS} FROM (
         SELECT * FROM {{schema}}.history_places AS n WHERE n.conversation = %b
-        ORDER BY n.rank DESC, n.key DESC LIMIT {NEWEST}
-    ) AS p WHERE p.terms @> %t::bigint[]{{conditions}} ORDER BY p.rank DESC, p.key DESC LIMIT %b"""  # noqa: S608 - names of our own
+        ORDER BY n.rank DESC, n.key DESC LIMIT %b
+    ) AS p WHERE true{{conditions}} AND p.terms @> %t::bigint[] ORDER BY p.rank DESC, p.key DESC LIMIT %b"""  # noqa: S608 - names of our own
 # The sums keep the planner from walking through the conversation: the terms are what it is to go by.
 _AMONG_ALL = f"""
     SELECT {_COLUMNS} FROM {{schema}}.history_places AS p
@@ -141,10 +144,11 @@ class PostgresHistoryIndex:
                 return []
             ((key,),) = found
             hashes = _Hashes(key)
+            looked_at = NEWEST_FILTERED if values else NEWEST
 
             def ask(terms: Iterable[tuple[str, ...]], limit: int) -> list[Ranked]:
                 array = _array(one for some in terms for one in hashes.of_need(some))
-                rows = _rows(cursor, newest, (key, array, *values, limit))
+                rows = _rows(cursor, newest, (key, looked_at, *values, array, limit))
                 if len(rows) < limit:
                     rows = _rows(cursor, everything, (array, key, *values, limit))
                 return [Ranked(row[0], place_of(row[1:])) for row in rows]

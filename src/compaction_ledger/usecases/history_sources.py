@@ -23,7 +23,7 @@ from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.originals import Original, Originals, message_digest
 
-NEARBY = 8
+NEARBY = 16
 """Originals that stand no farther apart are read at once."""
 
 
@@ -89,9 +89,10 @@ class Runs:
         if shape is None:
             return {}
         found: dict[Place, str] = {}
-        for start, stop in _stretches({place.position for place in places}):
+        positions = {place.position for place in places}
+        for start, stop in _stretches(positions):
             for original in self.read(run, start, stop):
-                if is_sound(original, shape):
+                if original.position in positions and is_sound(original, shape):
                     found.update(documents_of(run, original, shape))
         return found
 
