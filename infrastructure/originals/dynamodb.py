@@ -91,7 +91,9 @@ class DynamoDBOriginals(ObjectOriginals):
             except ClientError as error:
                 if code_of(error) != "ResourceInUseException":
                     raise
-            self._client.get_waiter("table_exists").wait(TableName=self._table)
+            self._client.get_waiter("table_exists").wait(
+                TableName=self._table, WaiterConfig={"Delay": 1, "MaxAttempts": 120}
+            )
 
     def close(self) -> None:
         """Close the connections of the client."""
