@@ -8,32 +8,30 @@ word, a sign or a language that nobody thought of refuses a quote, and never let
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 from compaction_ledger.domain.window import pin_words as words
-from compaction_ledger.domain.window.pin_corrections import units_of
+from compaction_ledger.domain.window.pin_beside import (
+    opening_size,
+    stands_among_rules,
+    stands_beside_another,
+    substance,
+    without_and,
+)
 from compaction_ledger.domain.window.pin_reading import Reading
-from compaction_ledger.domain.window.pin_words import has_operator, words_of
+from compaction_ledger.domain.window.pin_words import words_of
 
 LONGEST_CUT_SENTENCE = 2_000
 """Of a longer sentence only the whole can be quoted."""
 
 _PIECE = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|\S")
-_HARMLESS_SIGNS = frozenset(",;:.!-–—*、，：；。！")
+_HARMLESS_SIGNS = frozenset(",;:.!-–—*、，：；。！🙏👍😊🙂")
 _QUESTION = re.compile("[?？؟]|\\.\\.|…")
 _END_MARKS = re.compile(r"[ \t]*[.!。！*]*[\"'”’»」』)）]*")
 _CLAUSE_END = re.compile(r"\s*[,;]\s+|\s*[，；、]\s*|\s+[–—-]\s+|\s*[:：]\s+|[,;:]$")
-_SPLIT = re.compile(
-    r"\s*[,;](?:\s+|$)|\s*[，；、]\s*|\s+(?=(?:and|und|et|y|e|en)\s)", re.IGNORECASE
-)
 _THANK_YOU = re.compile(r"\bthank you\b", re.IGNORECASE)
-_AND = re.compile(r"(?:and|und|et|y|e|en)\s+", re.IGNORECASE)
-_AND_AT_END = re.compile(r"\s(?:and|und|et|y|e|en)$", re.IGNORECASE)
-_COMMAS = frozenset(",;，；、")
 _LABEL = re.compile(r"([^:：]*)[:：]\s*")
 _TRIVIAL_START = re.compile(r"[ \t*]*")
-_MOST_SIBLING_WORDS = 7
 
 
 def context_problem(reading: Reading, start: int, end: int, *, parts: bool = True) -> str | None:
@@ -76,17 +74,17 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
         return _may_change(odd)
     if kind == "part":
         return _fragment_problem(quote, inside, after, right)
-    if is_one and _stands_among_rules(quote, after, right):
+    if is_one and stands_among_rules(quote, after, right):
         return None
     if _asks(after):
         return "it may be a question"
     frame = words.WILLING if kind == "negation" else words.FRAME
-    reasons = words.POLITE | words.FRAME | words.REASONS | _substance(inside)
+    reasons = words.POLITE | words.FRAME | words.REASONS | substance(inside)
     ahead = _CLAUSE_END.split(after)
     behind = _CLAUSE_END.split(right)
     odd = (
         _odd_clause(ahead[:-1], words.POLITE | frame, reasons)
-        or _odd_one(_without_and(ahead[-1]), words.POLITE | frame)
+        or _odd_one(without_and(ahead[-1]), words.POLITE | frame)
         or _odd_subject(words_of(ahead[-1]))
         or _odd_one(behind[0], _thanks_behind(inside) | words.STRESSES)
         or _odd_clause(behind[1:], words.THANKS | words.STRESSES, reasons)
@@ -96,17 +94,19 @@ def _partial_problem(quote: str, left: str, right: str, *, is_one: bool) -> str 
 
 def _fragment_problem(quote: str, inside: list[str], left: str, right: str) -> str | None:
     """Of a part that is no rule by how it begins: nothing but polite words may be left out."""
+    if inside[:1] and inside[0] in words.SPEAKERS and stands_beside_another(left, right):
+        return None
     unspaced = words.UNSPACED_OPERATORS.match(quote) is not None
     if not unspaced and (len(inside) < 3 or _is_amount(quote, inside)):
         return "an amount or a name alone is no rule"
     if inside[:1] and inside[0] in words.SCOPES:
         return "it begins within a clause"
     *clauses, adjacent = _CLAUSE_END.split(left)
-    link = words_of(_without_and(adjacent))
+    link = words_of(without_and(adjacent))
     if link and link[-1] not in words.LINKS:
         return _may_change(link[-1])
     for clause in (*clauses, adjacent):
-        if odd := _odd_one(_without_and(clause), words.POLITE):
+        if odd := _odd_one(without_and(clause), words.POLITE):
             return _may_change(odd)
     return _may_change(_odd_one(right, _thanks_behind(inside)))
 
@@ -136,7 +136,7 @@ def _odd_clause(clauses: list[str], known: frozenset[str], reasons: frozenset[st
     """The first word that is not known, in clauses that give no reason, or not even of those."""
     for clause in clauses:
         gives_reason = any(word in words.STATES for word in words_of(clause))
-        odd = _odd_one(_without_and(clause), reasons if gives_reason else known)
+        odd = _odd_one(without_and(clause), reasons if gives_reason else known)
         if odd:
             return odd
     return None
@@ -144,7 +144,7 @@ def _odd_clause(clauses: list[str], known: frozenset[str], reasons: frozenset[st
 
 def _kind(inside: list[str]) -> Literal["negation", "bound", "part"]:
     """What kind of rule a quote begins as; ``part`` for any other words."""
-    size = _opening(inside)
+    size = opening_size(inside)
     if size == 0:
         return "part"
     first = inside[0]
@@ -166,65 +166,6 @@ def _label_and_rest(left: str) -> tuple[str, str]:
     return (left[: label.end()], left[label.end() :]) if label else ("", left)
 
 
-def _stands_among_rules(quote: str, left: str, right: str) -> bool:
-    """Whether the rest of the sentence is complete rules of their own: "no nuts, | at most 400 EUR"."""
-    before, after = list(_siblings(left, at_end=True)), list(_siblings(right, at_end=False))
-    if None in before or None in after:
-        return False
-    siblings = [each for each in (*before, *after) if each]
-    beside = [*[each for each in before if each][-1:], *[each for each in after if each][:1]]
-    begins_with_only = any(
-        words_of(each)[:1] and words_of(each)[0] in words.ONLY for each in beside
-    )
-    if begins_with_only and words_of(quote)[0] in words.NEGATIONS:
-        return False  # "no meat, only fish" is one rule
-    return all(_is_rule_of_its_own(each, quote) for each in siblings)
-
-
-def _siblings(rest: str, *, at_end: bool) -> Iterator[str | None]:
-    """The pieces of what stands beside a quote; ``None`` where the quote is no piece of its own."""
-    if not rest.strip(" \t.!。！*"):
-        return
-    stripped = rest.strip(" \t\n.!。！*")
-    if at_end:
-        joined = _AND_AT_END.search(stripped)
-        is_set_off = joined is not None or stripped[-1] in _COMMAS
-        stripped = stripped[: joined.start()] if joined else stripped
-    else:
-        is_set_off = stripped[0] in _COMMAS or _AND.match(stripped) is not None
-    if not is_set_off:
-        yield None
-    for piece in _SPLIT.split(stripped):
-        yield _without_and(piece)
-
-
-def _without_and(piece: str) -> str:
-    joined = _AND.match(piece.lstrip() + " ")
-    return (piece.lstrip() + " ")[joined.end() if joined else 0 :].strip()
-
-
-def _is_rule_of_its_own(piece: str, quote: str) -> bool:
-    """Whether ``piece`` is a short rule with one beginning, about something else than ``quote``."""
-    found = words_of(piece)
-    if _all_known(found, words.POLITE) and not any(each.isdigit() for each in piece):
-        return True
-    size = _opening(found)
-    rest = found[size:]
-    has_number = any(each.isdigit() for each in piece)
-    if size == 0 or len(rest) > _MOST_SIBLING_WORDS or not (rest or has_number):
-        return False
-    if found[0] in words.NEGATIONS and size == 1 and has_number:
-        return False  # "at most 500, no 700" takes it back
-    changing = words.OPERATORS | words.SCOPES | words.REPORTS
-    if any(each in changing or each.endswith("n't") for each in rest) or _QUESTION.search(piece):
-        return False
-    if any(
-        each not in "$€£¥%.,'’-" and not each.isalnum() and not each.isspace() for each in piece
-    ):
-        return False
-    return not (units_of(piece) & units_of(quote)) and not (_substance(rest) & set(words_of(quote)))
-
-
 def _odd_one(rest: str, allowed: frozenset[str]) -> str | None:
     """The first word or sign of ``rest`` that is not known to be harmless."""
     for piece in _PIECE.findall(_THANK_YOU.sub("thanks", rest)):
@@ -232,14 +173,6 @@ def _odd_one(rest: str, allowed: frozenset[str]) -> str | None:
         if word not in allowed and piece not in _HARMLESS_SIGNS:
             return str(piece)
     return None
-
-
-def _opening(found: list[str]) -> int:
-    """With how many words a rule begins that are a negation or a bound of its own; 0 for none."""
-    for phrase in words.OPENERS:
-        if tuple(found[: len(phrase)]) == phrase:
-            return len(phrase)
-    return 0
 
 
 def _says_more(quote: str, found: list[str]) -> bool:
@@ -253,14 +186,3 @@ def _says_more(quote: str, found: list[str]) -> bool:
 def _asks(left: str) -> bool:
     found = words_of(left)
     return bool(found) and found[0] in words.ASKING_FIRST
-
-
-def _substance(found: list[str]) -> frozenset[str]:
-    changing = words.OPERATORS | words.SCOPES | words.REPORTS | words.EXAMPLES
-    return frozenset(
-        word for word in found if word not in changing and not has_operator(word, [word])
-    )
-
-
-def _all_known(found: list[str], known: frozenset[str]) -> bool:
-    return all(word in known for word in found)

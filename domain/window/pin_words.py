@@ -88,6 +88,17 @@ STATES = word_set("""
     """)
 """One of them has to be in such a clause."""
 
+SPEAKERS_WITH_VERB = word_set("i'm i've we're we've")
+SPEAKERS = word_set("i we my our") | SPEAKERS_WITH_VERB
+PLAIN_VERBS = word_set("""
+    am are have need want love like eat drink live work travel fly go stay come arrive leave start use
+    book pay
+    """)
+POINTERS = word_set(
+    "it that this them those these so which one same such opposite contrary reverse too"
+)
+"""A clause with one of these may speak of what stands beside it."""
+
 OPENERS = tuple(
     tuple(phrase.split())
     for phrase in """

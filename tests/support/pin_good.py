@@ -125,6 +125,9 @@ def _parts() -> Iterator[PinCase]:
         ):
             yield PinCase("part", frame.format(rule), rule)
     for text, quote in (
+        ("I'm allergic to nuts and I love fish.", "I'm allergic to nuts"),
+        ("I'm allergic to nuts, and I love fish.", "I love fish"),
+        ("My budget is 4,000 EUR and I travel alone.", "My budget is 4,000 EUR"),
         ("My budget is at most 4,000 EUR.", "at most 4,000 EUR"),
         ("My budget is at most 4,000 EUR, please.", "My budget is at most 4,000 EUR"),
         ("Budget: at most 4,000 EUR.", "at most 4,000 EUR"),
@@ -225,6 +228,11 @@ def _beside() -> Iterator[PinCase]:
         ("- Food\n  - no nuts\n- no red rooms", "- Food\n  - no nuts"),
         ("I told you before. No nuts. No fish.", "No fish."),
         ("For example, I like tea. No nuts.", "No nuts."),
+        ("No nuts.\r\nAt most 500 EUR.\r\n", "At most 500 EUR."),
+        ("no nuts\r\nat most 500 EUR\r\n", "no nuts"),
+        ("No nuts.\u2028Only fish.", "Only fish."),
+        ("No nuts 🙏", "No nuts"),
+        ("\tNo nuts.\n\tOnly fish.", "Only fish."),
         ("No nuts. This is not negotiable.", "No nuts."),
         ("No nuts. This is important to me.", "No nuts."),
         ("Please translate this for me. No nuts.", "No nuts."),
