@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from backends import everyday_database
 from histories import CONVERSATION, SCOPE, lines
+from originals_messages import SHAPE, messages
 from pg_servers import drop_schemas
 from psycopg import errors as pg
 from psycopg import sql
@@ -25,6 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 from compaction_ledger import ExtractiveSummarizer, Ledger, Pace, Settings
 from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly, StoreError
 from compaction_ledger.domain.history import HistoryQuery
+from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
 from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database, in_schema
@@ -239,6 +241,29 @@ def test_the_writer_takes_over_tables_that_the_owner_made(world: World) -> None:
     with Ledger.open(world.owner) as ledger:
         assert not list(ledger.verify().findings)
         ledger.rebuild()
+
+
+def test_the_writer_keeps_originals_that_the_reader_reads(world: World) -> None:
+    key = WindowKey(SCOPE, f"c-{uuid4().hex}", "run-1")
+    given = messages(0, 3)
+    with (
+        Ledger.open(world.writer) as writer,
+        Ledger.open(world.reader, read_only=True) as reader,
+    ):
+        kept, seen = writer._parts.originals, reader._parts.originals
+        kept.append(key, SHAPE, 0, given)
+        digest = kept.keep_result(SCOPE, key.conversation, b"x")
+        assert [m.wire for m in seen.read(key)] == [m.wire for m in given]
+        assert seen.result(SCOPE, key.conversation, digest) == b"x"
+        for write in (
+            lambda: seen.append(key, SHAPE, 3, messages(3, 4)),
+            lambda: seen.keep_result(SCOPE, key.conversation, b"y"),
+            lambda: seen.forget(SCOPE, key.conversation),
+        ):
+            with pytest.raises(LedgerReadOnly):
+                write()
+        kept.forget(SCOPE, key.conversation)
+        assert seen.count(key) == 0
 
 
 # --- what it cannot ------------------------------------------------------------------------------------
