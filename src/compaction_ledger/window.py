@@ -269,7 +269,7 @@ class Window:
         given = kwargs.get(name)
         if not isinstance(given, list):
             raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
-        host = HostMessages(cast("list[Any]", given))
+        host = HostMessages(cast("Sequence[Any]", given))
         try:
             prepared = self.prepare(host.wires, beside=self._tokens_beside(kwargs))
         except StoreError as error:

@@ -143,7 +143,8 @@ def test_the_official_client_searches_and_rereads(place: Path) -> None:
         assert hit["quote"] == "预算上限是四千欧元 ours \ud800"
         read = value_of(await client.call_tool("read_message", {"message_id": hit["message_id"]}))
         assert read["parts"][0]["text"][hit["start"] : hit["end"]] == hit["quote"]
-        pages, start = "", 0
+        pages = ""
+        start: int | None = 0
         while start is not None:
             arguments = {"handle": handle(CONTENT), "start": start, "length": 3_000}
             page = value_of(await client.call_tool("read_tool_result", arguments))

@@ -57,7 +57,7 @@ def test_before_and_after_are_shown_in_a_terminal(told: Done, document: Any) -> 
 def test_the_ledger_can_be_kept_and_looked_at(tmp_path: Path) -> None:
     kept = tmp_path / "kept.db"
     call("window", "demo", "--keep", str(kept), "--json").fine()
-    assert call("--ledger", str(kept), "verify").fine()
+    call("--ledger", str(kept), "verify").fine()
     found = call(
         *("--ledger", str(kept), "window", "search", "CHG-7711", "--conversation", "incident")
     ).fine()
