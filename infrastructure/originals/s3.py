@@ -31,7 +31,6 @@ HEAD_BYTES = 65_536
 HEADS_KEPT = 10_000
 DELETED_AT_ONCE = 1_000
 _CONFLICTS = 5
-_ANY_VERSION = "VersionId"
 
 
 class S3Client(Protocol):
@@ -179,7 +178,7 @@ class S3Objects:
             *answer.get("Contents", ()),
         ]
         return [
-            {field: one[field] for field in ("Key", _ANY_VERSION) if field in one} for one in listed
+            {field: one[field] for field in ("Key", "VersionId") if field in one} for one in listed
         ]
 
     # --- reading ---

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from originals_messages import SHAPE, message, messages
 from originals_stores import STORES, Store
 
+from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import (
     ConcurrentAppend,
     InvalidId,
@@ -406,6 +409,35 @@ def test_a_conversation_is_forgotten_and_can_begin_again(store: Store, key: Wind
     assert list(originals.read(key)) == kept(range(2), messages(5, 7))
     assert list(originals.digests(key)) == [m.digest for m in messages(5, 7)]
     assert list(originals.runs(key.scope, key.conversation)) == ["run-1"]
+
+
+# --- a ledger on it ------------------------------------------------------------------------------
+
+
+def test_a_ledger_takes_any_store_in_place_of_its_own(
+    originals: Originals, key: WindowKey, tmp_path: Path
+) -> None:
+    turns = [{"role": "user", "content": "Which flights leave for Rome?"}]
+    for _ in range(2):  # opened again, it goes on
+        with (
+            Ledger.open(tmp_path / "ledger.db", originals=originals) as ledger,
+            ledger.window(
+                key.conversation,
+                run=key.run,
+                shape=SHAPE,
+                budget=4_000,
+                scope=key.scope,
+                background=False,
+            ) as window,
+        ):
+            window.prepare(turns)
+            turns += [{"role": "assistant", "content": "Two."}, {"role": "user", "content": "And?"}]
+            window.prepare(turns)
+            assert window.history.search("Rome").hits[0].quote == turns[0]["content"]
+    assert [json.loads(m.wire) for m in originals.read(key)] == turns
+    assert [m.exchange for m in originals.read(key)] == [0, 0, 1, 1, 2]
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert ledger._parts.originals.count(key) == 0
 
 
 # --- what is refused -----------------------------------------------------------------------------
