@@ -16,7 +16,11 @@ from originals_stores import STORES, Store
 from originals_tasks import worker
 from processes import kill_all, run_all
 
-SHARED = sorted(STORES.keys() - {"memory"})
+SHARED = [
+    "sqlite",
+    "s3",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("dynamodb", "postgres")),
+]
 BATCHES = 12
 
 
