@@ -15,11 +15,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -34,6 +34,7 @@ from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.history import HistorySearch
 
 SCOPE, CONVERSATION = "acme", "long"
 OTHERS = 20
@@ -112,18 +113,34 @@ def write(parts: Parts, conversation: str, run: str, start: int, count: int) -> 
         parts.originals.append(key, "openai-chat", first, new)
 
 
-def measure(parts: Parts, messages: int, rounds: int) -> bool:
-    """Print the figures of one store; whether all are within the mark."""
+class Timed(NamedTuple):
+    """Seconds of each whole search of one kind, those of the processor, and how many hits there were."""
+
+    seconds: list[float]
+    ours: list[float]
+    hits: int
+
+    def percentiles(self) -> tuple[float, float, float]:
+        """The median, the 99th percentile, and that of the processor's time."""
+        last = statistics.quantiles(self.seconds, n=100)[-1]
+        return statistics.median(self.seconds), last, statistics.quantiles(self.ours, n=100)[-1]
+
+
+def index(parts: Parts, messages: int) -> HistorySearch:
+    """Fill an empty store and index all of it."""
     fill(parts, messages)
-    start = time.perf_counter()
     for other in range(OTHERS):
         composition.history_search(parts, SCOPE, f"other-{other}").catch_up()
     history = composition.history_search(parts, SCOPE, CONVERSATION)
     history.catch_up()
-    taken = time.perf_counter() - start
-    print(f"  indexed {messages * 11 // 10:,} messages in {taken:.0f} s")
-    fine = True
-    for name, text in QUERIES.items():
+    return history
+
+
+def searches(
+    history: HistorySearch, messages: int, rounds: int, kinds: Mapping[str, str]
+) -> Iterator[tuple[str, Timed]]:
+    """Each kind of query, ``rounds`` times after five that do not count, each time a little different."""
+    for name, text in kinds.items():
         filters: dict[str, Any] = {}
         if name.startswith("by role"):
             filters = {"roles": frozenset({"user"}), "first": 10, "last": messages // 40}
@@ -139,14 +156,42 @@ def measure(parts: Parts, messages: int, rounds: int) -> bool:
                 seconds.append(time.perf_counter() - begun)
                 ours.append(time.process_time() - busy)
                 hits += len(found.hits)
-        middle, last = statistics.median(seconds), statistics.quantiles(seconds, n=100)[-1]
+        yield name, Timed(seconds, ours, hits)
+
+
+def measure(parts: Parts, messages: int, rounds: int) -> bool:
+    """Print the figures of one store; whether all are within the mark."""
+    start = time.perf_counter()
+    history = index(parts, messages)
+    print(f"  indexed {messages * 11 // 10:,} messages in {time.perf_counter() - start:.0f} s")
+    fine = True
+    for name, timed in searches(history, messages, rounds, QUERIES):
+        middle, last, ours = timed.percentiles()
         fine &= last < MARK_SECONDS
         print(
             f"  {name:28} p50 {1e3 * middle:6.1f} ms   p99 {1e3 * last:6.1f} ms"
-            f"   CPU p99 {1e3 * statistics.quantiles(ours, n=100)[-1]:6.1f} ms"
-            f"   {hits / rounds:4.1f} hits"
+            f"   CPU p99 {1e3 * ours:6.1f} ms   {timed.hits / rounds:4.1f} hits"
         )
     return fine
+
+
+def figures(messages: int, rounds: int) -> dict[str, float]:
+    """For the table, in milliseconds: each kind of query on each store, and the slowest kind."""
+    found: dict[str, float] = {}
+    for name in ("sqlite", "postgres"):
+        with store(name) as parts:
+            history = index(parts, messages)
+            kinds = dict(searches(history, messages, rounds, QUERIES))
+        for kind, timed in kinds.items():
+            figure = f"history_{name}_" + "_".join(kind.replace(",", "").lower().split())
+            middle, last, ours = timed.percentiles()
+            found[f"{figure}_p50_ms"], found[f"{figure}_p99_ms"] = middle * 1e3, last * 1e3
+            found[f"{figure}_p99_cpu_ms"] = ours * 1e3
+        for figure, place in (("p50_ms", 0), ("p99_ms", 1), ("p99_cpu_ms", 2)):
+            found[f"history_{name}_{figure}"] = 1e3 * max(
+                timed.percentiles()[place] for timed in kinds.values()
+            )
+    return found
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sqlite3
 import sys
@@ -18,8 +19,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import history
 import measures
 import pg_measures
+import window_measures
+import window_reuse
 from timing import median, ratio
 
 MARKS = {
@@ -38,22 +42,35 @@ MARKS = {
     "pg_rebuild_over_stock": (">=", 20.0),
     "pg_assemble_over_floor": ("<=", 3.0),
     "pg_growth": ("<=", 1.15),
+    "window_over_floor": ("<=", 3.0),
+    "window_growth": ("<=", 1.15),
+    "window_prefix_reuse": (">=", 0.9),
+    "window_constraints_kept": (">=", 15),
+    "history_sqlite_p99_ms": ("<=", 50.0),
+    "history_postgres_p99_ms": ("<=", 50.0),
 }
+PARTS = ("files", "postgres", "window", "history")
 
 
 def main() -> int:
     """Measure everything, print the table, write the JSON file. Missed marks are shown, not hidden."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="counted rounds of each comparison")
-    parser.add_argument("--only", choices=("files", "postgres"), help="measure one store alone")
+    parser.add_argument("--only", choices=PARTS, help="measure one part alone")
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     given = parser.parse_args()
     figures: dict[str, float] = {}
-    if given.only != "postgres":
+    parts = PARTS if given.only is None else (given.only,)
+    if "files" in parts:
         with tempfile.TemporaryDirectory() as folder:
             figures |= measure(Path(folder), given.rounds)
-    if given.only != "files":
+    if "postgres" in parts:
         figures |= pg_measures.measure(given.rounds)
+    if "window" in parts:
+        figures |= window_measures.over_floor(given.rounds, max(5, given.rounds // 3))
+        figures |= window_reuse.prefix_reuse() | window_reuse.small_window()
+    if "history" in parts:
+        figures |= history.figures(100_000, 200)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(figures)
@@ -118,14 +135,15 @@ def show(figures: dict[str, float]) -> None:
         f"{platform.machine()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, ",
         end="",
     )
-    print(f"{datetime.now(UTC):%Y-%m-%d}")
+    print(f"{datetime.now(UTC):%Y-%m-%d}, load {os.getloadavg()[0]:.1f}")
+    print(", ".join(f"{name} {version}" for name, version in window_reuse.versions().items()))
     for name in sorted(figures, key=lambda name: (name not in MARKS, name)):
         mark = ""
         if name in MARKS:
             sign, bound = MARKS[name]
             met = figures[name] <= bound if sign == "<=" else figures[name] >= bound
             mark = f"  {sign} {bound:<5} {'met' if met else 'MISSED'}"
-        print(f"{name:<40} {figures[name]:>12.3f}{mark}")
+        print(f"{name:<55} {figures[name]:>12.3f}{mark}")
 
 
 if __name__ == "__main__":

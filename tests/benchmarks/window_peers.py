@@ -1,7 +1,7 @@
 """The peers of the window, driven as their own agents drive them, with a model that needs no network.
 
-All three summarize with the same rules: those of our embedded summarizer, on the messages that each hands to its
-model, with the same bounds of length. It is no language model: what one would keep, nobody can measure without it.
+All three summarize with the same rules: those of our embedded summarizer, on the messages that each hands
+to its model, with the same bounds of length. It is no language model: what one would keep is not measured.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from window_workload import SYSTEM, Json, in_shape
 from compaction_ledger.domain.messages.interface import EntryRole, PartKind
 from compaction_ledger.domain.messages.shapes import shape_named
 from compaction_ledger.domain.window.policy import WindowBudget
-from compaction_ledger.domain.window.structure import parse_structure
-from compaction_ledger.domain.window.summarization import ChunkLine, ChunkRequest
 from compaction_ledger.domain.window.prompts import DEFAULT_WINDOW_PROMPTS
+from compaction_ledger.domain.window.structure import parse_structure
+from compaction_ledger.domain.window.summarization import ChunkLine
 from compaction_ledger.infrastructure.summarizers.chunk_extractive import ExtractiveChunkSummarizer
 from compaction_ledger.usecases.window.reading import encode_all
 
@@ -115,7 +115,10 @@ class LangChain:
         update = self._middleware.before_model({"messages": self._messages}, Runtime())
         if update is not None:
             self._messages = list(add_messages(self._messages, update["messages"]))
-        return [*encode_all([{"role": "system", "content": SYSTEM}]), *map(self._json, self._messages)]
+        return [
+            *encode_all([{"role": "system", "content": SYSTEM}]),
+            *map(self._json, self._messages),
+        ]
 
     def _tokens(self, messages: Iterable[Any]) -> int:
         return self._count([self._json(message) for message in messages])
@@ -137,8 +140,8 @@ class LangChain:
 class Strands:
     """``SummarizingConversationManager`` of Strands Agents, in an agent of theirs.
 
-    Its proactive compression begins at the same share of the limit as ours; what exceeds the limit after it is
-    reduced as an overflow. ``share``: how much of the messages is summarized each time (its default is 0.3).
+    Its proactive compression begins at the same share of the limit as ours; what exceeds the limit after it
+    is reduced as an overflow. ``share``: how much of the messages is summarized each time (default: 0.3).
     """
 
     def __init__(self, budget: WindowBudget, count: Count, share: float | None = None) -> None:
@@ -152,7 +155,8 @@ class Strands:
         self._model = _strands_model(budget.limit)
         settings: dict[str, Any] = {} if share is None else {"summary_ratio": share}
         self._manager = SummarizingConversationManager(
-            proactive_compression={"compression_threshold": budget.trigger / budget.limit}, **settings
+            proactive_compression={"compression_threshold": budget.trigger / budget.limit},
+            **settings,
         )
         self._agent = Agent(
             model=self._model,

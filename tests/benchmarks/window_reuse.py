@@ -1,4 +1,4 @@
-"""How much of each request a provider's prompt cache has seen before, over a long run: ours and the peers'."""
+"""How much of each request a provider's cache has seen before, over a long run: ours and the peers'."""
 
 from __future__ import annotations
 
@@ -120,7 +120,12 @@ def ours(path: Path, budget: WindowBudget, turns: int) -> tuple[Reuse, int]:
     with (
         Ledger.open(path) as ledger,
         ledger.window(
-            "bench", run="run", shape="openai-chat", budget=budget, counter=COUNTER, background=False
+            "bench",
+            run="run",
+            shape="openai-chat",
+            budget=budget,
+            counter=COUNTER,
+            background=False,
         ) as window,
     ):
         contestant = Ours(window)
@@ -128,8 +133,8 @@ def ours(path: Path, budget: WindowBudget, turns: int) -> tuple[Reuse, int]:
 
 
 def prefix_reuse(turns: int = TURNS, limit: int = LIMIT) -> Figures:
-    """With a window as large as models have them, at which no chunk of the run is regrouped; with a share of the
-    summaries so small that they are, again and again; and the peers, all on the same run.
+    """With a window as large as models have them, at which no chunk of the run is regrouped; with a share of
+    the summaries so small that they are; and the peers, all on the same run.
     """
     usual = WindowBudget(limit)
     tight = WindowBudget(limit, summaries=limit // 25, when_outgrown=REGROUP)

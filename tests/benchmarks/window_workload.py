@@ -1,8 +1,8 @@
 """The generated run of an agent with tools that the window is measured on, and the same in other wire shapes.
 
-A turn of the user is about 5 KB of JSON: a question, one or two rounds of tool calls whose results are between
-0.4 and 5 KB, and an answer; a message is about 1 KB on average, or, where the results are short, 350 bytes.
-Fifteen constraints are said once each, all in the first half of a run.
+A turn of the user is about 5 KB of JSON: a question, one or two rounds of tool calls whose results are
+between 0.4 and 5 KB, and an answer. A message is about 1 KB on average; where the results are short, about
+300 bytes. Fifteen constraints are said once each, all in the first half of a run.
 """
 
 from __future__ import annotations
@@ -45,13 +45,19 @@ _QUESTIONS = (
     "Which of the nodes of {service} is it, and since when does {tool} show it?",
 )
 _ANSWERS = (
-    "{service} shows {n} failures a minute on node-{digit} since 14:{minute}. The trace {trace} is one of "
-    "them; it ends in the call of payments-db. Release 4.{digit}.{minute} went out shortly before, approved "
-    "as CHG-{n}. I would look at the pool next, because the slow calls began three minutes earlier.",
-    "Nothing new on {service}: the rate is {minute}.{digit} percent, as an hour ago. The queue holds {n} "
-    "entries, all of them retried every 30 s. Node-{digit} is the only one that is slower than the others.",
-    "The slowest query of {service} takes {minute}.{digit} s; its index idx_charge_{digit} is gone since "
-    "CHG-{n}. It was decided to compare the plans first. Ticket INC-{n} has the figures.",
+    (
+        "{service} shows {n} failures a minute on node-{digit} since 14:{minute}. The trace {trace} is one "
+        "of them; it ends in the call of payments-db. Release 4.{digit}.{minute} went out shortly before, "
+        "approved as CHG-{n}. I would look at the pool next: the slow calls began three minutes earlier."
+    ),
+    (
+        "Nothing new on {service}: the rate is {minute}.{digit} percent, as an hour ago. The queue holds {n} "
+        "entries, all retried every 30 s. Node-{digit} is the only one that is slower than the others."
+    ),
+    (
+        "The slowest query of {service} takes {minute}.{digit} s; its index idx_charge_{digit} is gone since "
+        "CHG-{n}. It was decided to compare the plans first. Ticket INC-{n} has the figures."
+    ),
 )
 
 
