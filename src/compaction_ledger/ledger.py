@@ -23,7 +23,15 @@ from compaction_ledger.domain.ports import (
     TranscriptStore,
 )
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
-from compaction_ledger.domain.read_models import AttemptRow, DeliveryRow, RangeRow, SummaryRow
+from compaction_ledger.domain.read_models import (
+    AttemptRow,
+    DeliveryRow,
+    RangeRow,
+    SummaryRow,
+    WindowChunkRow,
+    WindowDeliveryRow,
+    WindowPinRow,
+)
 from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
@@ -406,6 +414,24 @@ class Ledger:
     def deliveries(self, conversation: str, *, scope: str = DEFAULT_SCOPE) -> Sequence[DeliveryRow]:
         """What requests for this conversation were recorded as sent."""
         return self._parts.read_models.deliveries(scope, conversation)
+
+    def window_chunks(
+        self, conversation: str, *, run: str | None = None, scope: str = DEFAULT_SCOPE
+    ) -> Sequence[WindowChunkRow]:
+        """Every chunk of a conversation's runs that the log knows, or of one run."""
+        return self._parts.read_models.window_chunks(scope, conversation, run)
+
+    def window_pins(
+        self, conversation: str, *, run: str | None = None, scope: str = DEFAULT_SCOPE
+    ) -> Sequence[WindowPinRow]:
+        """The pins of a conversation's runs, or of one run, those included that were replaced (T9)."""
+        return self._parts.read_models.window_pins(scope, conversation, run)
+
+    def window_deliveries(
+        self, conversation: str, *, run: str | None = None, scope: str = DEFAULT_SCOPE
+    ) -> Sequence[WindowDeliveryRow]:
+        """What requests of a conversation's runs, or of one run, were recorded as sent."""
+        return self._parts.read_models.window_deliveries(scope, conversation, run)
 
     def size(self) -> int:
         """How many events the log holds."""

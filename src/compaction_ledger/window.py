@@ -127,7 +127,9 @@ class Window:
 
     def deliver(self, prepared: Prepared, *, delivery_id: str | None = None) -> int:
         """Record that ``prepared`` was really sent; the delivery's index in the log."""
-        return record_window_delivery(self._parts.context, prepared, delivery_id)
+        index = record_window_delivery(self._parts.context, prepared, delivery_id)
+        self._parts.context.follow()
+        return index
 
     # --- compaction ---
 
@@ -141,6 +143,7 @@ class Window:
         if job is None:
             return None
         outcome = self._parts.compactor.compact(job)
+        self._parts.context.follow()
         if outcome.result == "completed":
             self._plan_again()
         return outcome
@@ -179,7 +182,9 @@ class Window:
 
         The message must have been part of a prepared request. Raises :class:`PinRefused`.
         """
-        return self._pinning.pin(quote, message, supersedes)
+        pin = self._pinning.pin(quote, message, supersedes)
+        self._parts.context.follow()
+        return pin
 
     def pins(self) -> tuple[PinAccepted, ...]:
         """The current pins of this run, in the order they were accepted."""
@@ -292,7 +297,9 @@ class Window:
         """Begin nothing more and wait for what runs in the background; whether it ended within about
         ``timeout`` seconds."""
         pinned = self._pinning.close(timeout)
-        return (self._background is None or self._background.close(timeout)) and pinned
+        ended = self._background is None or self._background.close(timeout)
+        self._parts.context.follow()
+        return ended and pinned
 
     def __enter__(self) -> Self:
         return self

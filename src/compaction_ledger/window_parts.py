@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from compaction_ledger.composition import Parts, extra, history_search
@@ -18,6 +19,7 @@ from compaction_ledger.domain.window.tokens import Gauge, TokenCounter, Utf8Coun
 from compaction_ledger.infrastructure.admission.outage import OutageGate
 from compaction_ledger.infrastructure.summarizers.chunk_extractive import ExtractiveChunkSummarizer
 from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.reading import follow
 from compaction_ledger.usecases.stopping import NeverStop
 from compaction_ledger.usecases.window.compacting import ChunkCompactor
 from compaction_ledger.usecases.window.context import Messages, WindowContext
@@ -62,6 +64,7 @@ def open_window(
         budget=WindowBudget(budget) if isinstance(budget, int) else budget,
         gauge=Gauge(options.counter or Utf8Counter()),
         telemetry=parts.context.telemetry,
+        follow=partial(follow, parts.context),
     )
     compactor = ChunkCompactor(
         context=context,

@@ -444,6 +444,22 @@ def test_a_delivery_says_what_the_model_was_given(parts: Parts) -> None:
     assert fact.bytes_sent == prepared.bytes_sent
 
 
+def test_the_rows_of_a_run_follow_what_is_recorded(parts: Parts) -> None:
+    """P1, P2: chunks, pins and deliveries, for who looks at it from outside."""
+    window = window_on(parts, RememberingSummarizer(), rules=True)
+    for messages in growing(30, {0: "Never open case 13. "}):
+        prepared = prepared_and_compacted(window, messages)
+    window.deliver(prepared)
+    rows = parts.read_models
+    chunks = rows.window_chunks(KEY.scope, KEY.conversation, KEY.run)
+    assert [row.identity for row in chunks if row.stands] == list(completions(parts))
+    (pin,) = rows.window_pins(KEY.scope, KEY.conversation)
+    assert (pin.quote, pin.current) == ("Never open case 13.", True)
+    (delivery,) = rows.window_deliveries(KEY.scope, KEY.conversation)
+    assert delivery.request_digest == prepared.manifest.request_digest
+    assert list(rows.window_chunks(KEY.scope, "another")) == []
+
+
 def test_a_large_result_is_kept_apart_and_reread(parts: Parts) -> None:
     """T14."""
     budget = WindowBudget(6_000, externalize_over=1_000)

@@ -62,5 +62,12 @@ def test_the_ledger_can_be_kept_and_looked_at(tmp_path: Path) -> None:
         *("--ledger", str(kept), "window", "search", "CHG-7711", "--conversation", "incident")
     ).fine()
     assert "CHG-7711" in found.out
+    shown = call("--ledger", str(kept), "window", "show", "incident", "--json").fine().json
+    assert len([chunk for chunk in shown["chunks"] if chunk["stands"]]) >= 3
+    assert [pin["quote"] for pin in shown["pins"] if not pin["current"]] == [
+        "Spend at most 4,000 EUR on extra capacity."
+    ]
+    told = call("--ledger", str(kept), "window", "show", "incident", "--run", "night-shift").fine()
+    assert f"{len(shown['chunks'])} chunks, 4 pins, 0 requests." in told.out
     again = call("window", "demo", "--keep", str(kept))
     assert again.code == 2

@@ -6,6 +6,7 @@ import typer
 
 from compaction_ledger.cli.commands.window_demo import window_demo
 from compaction_ledger.cli.commands.window_history import mcp, search
+from compaction_ledger.cli.commands.window_show import window_show
 from compaction_ledger.cli.failing import CommandGroup
 
 window = typer.Typer(cls=CommandGroup, rich_markup_mode=None, no_args_is_help=True)
@@ -25,6 +26,7 @@ def about() -> None:
 
 for _name, _command, _in_short in (
     ("demo", window_demo, "Watch an agent's window being compacted."),
+    ("show", window_show, "Chunks, pins and requests of runs."),
     ("search", search, "Search the transcript of a conversation."),
     ("mcp", mcp, "Serve it to a model, by MCP."),
 ):

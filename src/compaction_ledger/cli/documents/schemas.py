@@ -28,6 +28,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VerifyDocument,
     VersionDocument,
 )
+from compaction_ledger.cli.documents.windows import WindowShowDocument
 from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 from compaction_ledger.cli.window_demo.document import WindowDemoDocument
 
@@ -50,6 +51,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "import-summary": ImportSummaryDocument,
     "check": CheckDocument,
     "window-demo": WindowDemoDocument,
+    "window-show": WindowShowDocument,
     "window-search": WindowSearchDocument,
     "version": VersionDocument,
     "error": ErrorDocument,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ class WindowContext:
     budget: WindowBudget
     gauge: Gauge
     telemetry: Telemetry = field(default=NO_TELEMETRY)
+    follow: Callable[[], None] = field(default=lambda: None)
+    """Brings the read models up to the log, as far as that can be done now; no error of anybody's (P2)."""
 
 
 Messages = Sequence[Any]
