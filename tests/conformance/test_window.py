@@ -447,8 +447,8 @@ def test_a_delivery_says_what_the_model_was_given(parts: Parts) -> None:
 def test_the_rows_of_a_run_follow_what_is_recorded(parts: Parts) -> None:
     """P1, P2: chunks, pins and deliveries, for who looks at it from outside."""
     window = window_on(parts, RememberingSummarizer(), rules=True)
-    for messages in growing(30, {0: "Never open case 13. "}):
-        prepared = prepared_and_compacted(window, messages)
+    words = {0: "Never open case 13. "}
+    prepared = [prepared_and_compacted(window, messages) for messages in growing(30, words)][-1]
     window.deliver(prepared)
     rows = parts.read_models
     chunks = rows.window_chunks(KEY.scope, KEY.conversation, KEY.run)

@@ -24,11 +24,11 @@ def show_windows(console: Console, document: WindowShowDocument) -> None:
             for c in document.chunks
         ]
         columns = ("run", "messages", "status", "recorded", "not in source", "identity")
-        console.print(table(*columns, rows=rows, right=["not in source"]))
+        console.print(table(*columns, rows=chunks, right=["not in source"]))
         console.print()
     if document.pins:
-        rows = [(p.run, p.message, p.quote, _pinned(p), p.pin) for p in document.pins]
-        console.print(table("run", "message", "the user's words", "", "pin", rows=rows))
+        pins = [(p.run, p.message, p.quote, _pinned(p), p.pin) for p in document.pins]
+        console.print(table("run", "message", "the user's words", "", "pin", rows=pins))
         console.print()
     if document.deliveries:
         rows = [
