@@ -104,8 +104,8 @@ class LangChain:
         from langchain_core.messages import convert_to_messages  # noqa: PLC0415
         from langgraph.graph.message import add_messages  # noqa: PLC0415
 
-        new = convert_to_messages([each for each in messages if each["role"] != "system"])
-        self._messages = list(add_messages(self._messages, new))  # type: ignore[arg-type]
+        new: Any = convert_to_messages([each for each in messages if each["role"] != "system"])
+        self._messages = list(add_messages(self._messages, new))
 
     def request(self) -> list[bytes]:
         """The hook, the agent's reducer of its state, and the request that follows."""
@@ -151,7 +151,7 @@ class Strands:
         )
 
         self._limit, self._count = budget.limit, count
-        self._encoded: dict[int, tuple[Json, list[bytes]]] = {}
+        self._encoded: dict[int, tuple[Any, list[bytes]]] = {}
         self._model = _strands_model(budget.limit)
         settings: dict[str, Any] = {} if share is None else {"summary_ratio": share}
         self._manager = SummarizingConversationManager(
@@ -172,7 +172,8 @@ class Strands:
 
     def add(self, messages: Sequence[Json]) -> None:
         """The run has these new messages."""
-        self._agent.messages.extend(in_shape("converse", messages))  # type: ignore[arg-type]
+        new: Any = in_shape("converse", messages)
+        self._agent.messages.extend(new)
 
     def request(self) -> list[bytes]:
         """The event before a model's call, and what an overflow does; then the request."""
@@ -194,8 +195,7 @@ class Strands:
         for message in self._agent.messages:
             known = self._encoded.get(id(message))
             if known is None:  # the message is kept with it, so that its id stays its own
-                encoded = encode_all(_as_chat(message))
-                known = self._encoded[id(message)] = (message, encoded)  # type: ignore[assignment]
+                known = self._encoded[id(message)] = (message, encode_all(_as_chat(message)))
             found += known[1]
         return found
 
