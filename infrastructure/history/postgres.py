@@ -26,8 +26,8 @@ PAIRS = 1 << 20
 NEWEST = 500
 """So many of the newest places are looked at before the index is asked: enough for common words."""
 
-NEWEST_FILTERED = 4 * NEWEST
-"""As many where roles, exchanges or times are asked for: most are passed over by them, which is quick."""
+PASSED_OVER = 20 * NEWEST
+"""So many are gone through for them where roles, exchanges or times are asked for."""
 
 _COLUMNS = "p.key, p.run, p.message, p.position, p.part, p.role, p.pair, p.at"
 _CONVERSATION = "SELECT key FROM {schema}.history_conversations WHERE name = %b"
@@ -53,9 +53,11 @@ _FORGET = (
 )
 _AMONG_NEWEST = f"""
     SELECT {_COLUMNS} FROM (
-        SELECT * FROM {{schema}}.history_places AS n WHERE n.conversation = %b
-        ORDER BY n.rank DESC, n.key DESC LIMIT %b
-    ) AS p WHERE true{{conditions}} AND p.terms @> %t::bigint[] ORDER BY p.rank DESC, p.key DESC LIMIT %b"""  # noqa: S608 - names of our own
+        SELECT * FROM (
+            SELECT * FROM {{schema}}.history_places AS n WHERE n.conversation = %b
+            ORDER BY n.rank DESC, n.key DESC LIMIT {PASSED_OVER}
+        ) AS p WHERE true{{conditions}} ORDER BY p.rank DESC, p.key DESC LIMIT {NEWEST}
+    ) AS p WHERE p.terms @> %t::bigint[] ORDER BY p.rank DESC, p.key DESC LIMIT %b"""  # noqa: S608 - names of our own
 # The sums keep the planner from walking through the conversation: the terms are what it is to go by.
 _AMONG_ALL = f"""
     SELECT {_COLUMNS} FROM {{schema}}.history_places AS p
@@ -144,11 +146,10 @@ class PostgresHistoryIndex:
                 return []
             ((key,),) = found
             hashes = _Hashes(key)
-            looked_at = NEWEST_FILTERED if values else NEWEST
 
             def ask(terms: Iterable[tuple[str, ...]], limit: int) -> list[Ranked]:
                 array = _array(one for some in terms for one in hashes.of_need(some))
-                rows = _rows(cursor, newest, (key, looked_at, *values, array, limit))
+                rows = _rows(cursor, newest, (key, *values, array, limit))
                 if len(rows) < limit:
                     rows = _rows(cursor, everything, (array, key, *values, limit))
                 return [Ranked(row[0], place_of(row[1:])) for row in rows]
