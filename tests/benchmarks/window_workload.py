@@ -1,7 +1,7 @@
 """The generated run of an agent with tools that the window is measured on, and the same in other wire shapes.
 
-A turn of the user is about 5 KB of JSON: a question, one or two rounds of tool calls whose results are
-between 0.4 and 5 KB, and an answer. A message is about 1 KB on average; where the results are short, about
+A turn of the user is about 5.5 KB of JSON: a question, one or two rounds of tool calls whose results are
+between 0.4 and 4.4 KB, and an answer. A message is about 1 KB on average; where the results are short, about
 300 bytes. Fifteen constraints are said once each, all in the first half of a run.
 """
 
