@@ -23,6 +23,7 @@ from compaction_ledger.domain.messages.wires import (
     as_text,
     compact,
     items,
+    kind_of,
     malformed,
     members,
     no_such_role,
@@ -122,8 +123,9 @@ class Anthropic:
         for part, text in texts.items():
             if not 0 <= part < len(blocks) or blocks[part].get("type") != "tool_result":
                 raise not_a_result(part)
-            inner = isinstance(blocks[part].get("content"), list)
-            blocks[part] = {**blocks[part], "content": [_text_block(text)] if inner else text}
+            content = blocks[part].get("content")
+            inner = text if not isinstance(content, list) else _replaced(items(content), text)
+            blocks[part] = {**blocks[part], "content": inner}
         return {**wire, "content": blocks}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:
@@ -145,7 +147,9 @@ def _scan(content: Sequence[Any], position: int) -> tuple[Sequence[Call], Sequen
         try:
             kind = block["type"]
         except (KeyError, TypeError):
-            raise malformed(position, f"content[{part}]", "is no block with a type") from None
+            kind = None
+        if not isinstance(kind, str):
+            raise malformed(position, f"content[{part}]", "is no block with a type")
         if kind not in _NEITHER:
             found.append((part, block, kind))
     return _paired(found, position) if found else _NOTHING
@@ -180,7 +184,7 @@ def _is_result(kind: object) -> bool:
 
 
 def _part(part: int, block: Wire) -> Part:
-    kind = block.get("type")
+    kind = kind_of(block)
     if kind == "tool_use" or kind in _SERVER_CALLS:
         return Part(part, "call", as_text(block.get("input")), block.get("name"), block.get("id"))
     if kind == "tool_result":
@@ -190,6 +194,12 @@ def _part(part: int, block: Wire) -> Part:
         return Part(part, "other", text, None, block.get("tool_use_id"))
     named, member = _KINDS.get(kind, ("other", None))
     return Part(part, named, "" if member is None else as_text(block.get(member)))
+
+
+def _replaced(content: Sequence[Any], text: str) -> list[Any]:
+    """A result's blocks with one text in place of theirs: images and the like stay as they are."""
+    others = [block for block in content if members(block).get("type") != "text"]
+    return [_text_block(text), *others]
 
 
 def _joined(content: object) -> str:

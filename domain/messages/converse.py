@@ -107,9 +107,14 @@ class Converse:
             if not inside or "toolResult" not in blocks[part]:
                 raise not_a_result(part)
             result = members(blocks[part]["toolResult"])
+            others = [
+                block
+                for block in items(result.get("content"))
+                if "text" not in members(block) and "json" not in members(block)
+            ]
             blocks[part] = {
                 **blocks[part],
-                "toolResult": {**result, "content": [_text_block(text)]},
+                "toolResult": {**result, "content": [_text_block(text), *others]},
             }
         return {**wire, "content": blocks}
 

@@ -124,7 +124,9 @@ class MessageShape(Protocol):
         ...
 
     def with_results(self, wire: Wire, texts: Mapping[int, str]) -> Wire:
-        """A copy with the text of the tool results at these parts replaced (T14); all else is as it was."""
+        """A copy with the text of the tool results at these parts replaced (T14); all else is as it was: also
+        images and other blocks of a result that are no text.
+        """
         ...
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:

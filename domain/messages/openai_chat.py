@@ -21,6 +21,7 @@ from compaction_ledger.domain.messages.wires import (
     NO_TURN,
     as_text,
     items,
+    kind_of,
     malformed,
     members,
     no_such_role,
@@ -140,9 +141,11 @@ class OpenAIChat:
                 raise not_a_result(part)
         if not texts:
             return wire
-        blocks = isinstance(wire.get("content"), list)
-        content = [{"type": "text", "text": texts[0]}] if blocks else texts[0]
-        return {**wire, "content": content}
+        content = wire.get("content")
+        if not isinstance(content, list):
+            return {**wire, "content": texts[0]}
+        others = [block for block in items(content) if members(block).get("type") != "text"]
+        return {**wire, "content": [{"type": "text", "text": texts[0]}, *others]}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:
         """See :meth:`MessageShape.problems`."""
@@ -219,7 +222,7 @@ def _joined(content: object) -> str:
 
 
 def _block(part: int, block: Wire) -> Part:
-    kind, member = _KINDS.get(block.get("type"), ("other", None))
+    kind, member = _KINDS.get(kind_of(block), ("other", None))
     return Part(part, kind, "" if member is None else as_text(block.get(member)))
 
 

@@ -22,6 +22,7 @@ from compaction_ledger.domain.messages.wires import (
     NO_TURN,
     as_text,
     items,
+    kind_of,
     malformed,
     members,
     no_such_role,
@@ -193,7 +194,9 @@ class OpenAIResponses:
         return count
 
     def with_results(self, wire: Wire, texts: Mapping[int, str]) -> Wire:
-        """See :meth:`MessageShape.with_results`; the output becomes a string, of a shell a piece of one."""
+        """See :meth:`MessageShape.with_results`; the output becomes a string, of a shell, and before media,
+        a piece of one.
+        """
         kind = _kind(wire)
         for part in texts:
             if part != 0 or kind not in _RESULTS or _RESULTS[kind].text is None:
@@ -204,6 +207,9 @@ class OpenAIResponses:
         if kind == "shell_call_output" and items(output):
             last = members(items(output)[-1])
             return {**wire, "output": [{**last, "stdout": texts[0], "stderr": ""}]}
+        others = [block for block in items(output) if not _has_text(members(block))]
+        if others:
+            return {**wire, "output": [{"type": "input_text", "text": texts[0]}, *others]}
         return {**wire, "output": texts[0]}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:
@@ -272,7 +278,7 @@ def _results(item: Wire, position: int) -> Sequence[Answered]:
 
 
 def _block(part: int, block: Wire) -> Part:
-    kind, member = _BLOCKS.get(block.get("type"), ("other", None))
+    kind, member = _BLOCKS.get(kind_of(block), ("other", None))
     return Part(part, kind, "" if member is None else as_text(block.get(member)))
 
 
@@ -285,6 +291,10 @@ def _output_text(output: object) -> str:
         block = members(each)
         texts += [as_text(block[name]) for name in ("text", "stdout", "stderr") if block.get(name)]
     return "\n".join(texts)
+
+
+def _has_text(block: Wire) -> bool:
+    return any(block.get(name) for name in ("text", "stdout", "stderr"))
 
 
 def _other(kind: object, item: Wire) -> Part:

@@ -125,14 +125,15 @@ class PydanticAI:
         return count
 
     def with_results(self, wire: Wire, texts: Mapping[int, str]) -> Wire:
-        """See :meth:`MessageShape.with_results`; the content becomes a string."""
+        """See :meth:`MessageShape.with_results`; the content becomes a string, before media a piece."""
         if not texts:
             return wire
         parts = [members(part) for part in items(wire.get("parts"))]
         for place, text in texts.items():
             if not 0 <= place < len(parts) or not _is_result(parts[place]):
                 raise not_a_result(place)
-            parts[place] = {**parts[place], "content": text}
+            others = [p for p in items(parts[place].get("content")) if _piece_kind(p) in _MEDIA]
+            parts[place] = {**parts[place], "content": [text, *others] if others else text}
         return {**wire, "parts": parts}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:
@@ -241,7 +242,8 @@ def _content_text(content: object) -> str:
 
 def _piece_kind(piece: object) -> object:
     kind = members(piece).get("kind")
-    return kind if kind in _MEDIA or kind in ("text-content", "cache-point") else None
+    known = isinstance(kind, str) and (kind in _MEDIA or kind in ("text-content", "cache-point"))
+    return kind if known else None
 
 
 def _piece_text(piece: object) -> str | None:

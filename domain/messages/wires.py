@@ -86,6 +86,12 @@ def items(value: object) -> list[Any]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
+def kind_of(block: Wire) -> str | None:
+    """The ``type`` of a block, if it is text: anything else is of a kind that nobody has heard of."""
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else None
+
+
 def same_value(one: object, other: object) -> bool:
     """Whether two JSON values are equal, exactly: ``1`` is neither ``true`` nor ``1.0``, as by digest."""
     if one is other:

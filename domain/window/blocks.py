@@ -138,8 +138,12 @@ def place_pins(chunks: Sequence[ChunkSummary], pins: Sequence[RecordedPin]) -> P
     left = list(pins)
     of_chunks: list[list[ShownPin]] = []
     for chunk in chunks:
-        mine = [r for r in left if r.pin.message <= chunk.last and r.index < chunk.index]
-        left = [r for r in left if r not in mine]
+        mine: list[RecordedPin] = []
+        others: list[RecordedPin] = []
+        for each in left:
+            here = each.pin.message <= chunk.last and each.index < chunk.index
+            (mine if here else others).append(each)
+        left = others
         of_chunks.append([_shown(r, by_id, replaced, before=chunk.index) for r in mine])
     elsewhere = [_shown(r, by_id, replaced) for r in left]
     return PinPlaces(of_chunks, elsewhere)

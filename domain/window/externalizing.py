@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from compaction_ledger.domain.messages.interface import Part
 
 HANDLE_PREFIX = "tr_"
 FIRST_LINES = 3
@@ -29,6 +31,19 @@ class Stub:
 def content_bytes(text: str) -> bytes:
     """A result's text as it is kept: UTF-8, a lone surrogate in its three-byte form (E6)."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def large_result(part: Part, names: Mapping[str, str], over: int) -> bytes | None:
+    """The content of a result of more than ``over`` bytes; ``None`` for what is left where it is.
+
+    ``names``: the tools of the calls before it, by the calls' ids.
+    """
+    if part.kind != "result" or (part.name or names.get(part.call_id or "")) in REREADING_TOOLS:
+        return None
+    if len(part.text) * 4 <= over:  # no character has more bytes
+        return None
+    content = content_bytes(part.text)
+    return content if len(content) > over else None
 
 
 def result_digest(content: bytes) -> str:

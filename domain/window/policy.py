@@ -42,6 +42,8 @@ class WindowBudget:
     externalize_over: int | None = None
 
     def __post_init__(self) -> None:
+        if type(self.limit) is not int:
+            raise InvalidPolicy(f"limit must be a whole number of tokens, not {self.limit!r}")
         for name, share in (("trigger", 70), ("keep", 40), ("summaries", 20)):
             if getattr(self, name) == 0:
                 object.__setattr__(self, name, self.limit * share // 100)

@@ -68,7 +68,8 @@ class Utf8Counter:
 class TokenizerCounter:
     """Counts with a tokenizer: ``encode`` returns the tokens of a text, as tiktoken's and others' do.
 
-    ``beside`` is added for each message, for what a provider wraps around it.
+    ``beside`` is added for each message, for what a provider wraps around it. A text that ``encode`` refuses
+    with a :class:`ValueError` counts a token for each byte, which is never too few.
     """
 
     encode: Callable[[str], Sequence[object]]
@@ -76,10 +77,13 @@ class TokenizerCounter:
 
     def count(self, messages: Sequence[bytes]) -> list[int]:
         """The tokens of each message's JSON, its members included: a little more than of its text alone."""
-        return [
-            len(self.encode(message.decode("utf-8", "replace"))) + self.beside
-            for message in messages
-        ]
+        return [self._tokens(message) + self.beside for message in messages]
+
+    def _tokens(self, message: bytes) -> int:
+        try:
+            return len(self.encode(message.decode("utf-8", "replace")))
+        except ValueError:  # as tiktoken's encode refuses the names of special tokens
+            return len(message)
 
 
 MOST_CORRECTED = 16.0
@@ -107,17 +111,24 @@ class Gauge:
     def count(self, messages: Sequence[bytes]) -> list[int]:
         """The tokens of each message, rounded up."""
         counted = self._counter.count(messages)
+        if len(counted) != len(messages) or any(number < 0 for number in counted):
+            raise InvalidSetting(
+                f"must give a number for each of {len(messages)} messages, none below zero",
+                place="counter",
+            )
         if self._scale == 1.0:
             return counted
         scale = self._scale
         return [int(-(-number * scale // 1)) for number in counted]
 
-    def observe(self, counted: int, reported: int) -> None:
+    def observe(self, counted: int, reported: int, scale: float | None = None) -> None:
         """The provider reported ``reported`` tokens for a request of which :meth:`count` gave ``counted``.
 
-        A figure that cannot be (zero or less) is left aside, and none makes more than 16 of a counted
-        token, or less than a sixteenth.
+        ``scale``: that of the count, if others were observed since. So the same figure told twice says what
+        it says once. A figure that cannot be (zero or less) is left aside, and none makes more than 16 of
+        a counted token, or less than a sixteenth.
         """
         if counted > 0 and reported > 0:
-            scale = self._scale * reported / counted * self.MARGIN
+            before = self._scale if scale is None else scale
+            scale = before * reported / counted * self.MARGIN
             self._scale = min(MOST_CORRECTED, max(1 / MOST_CORRECTED, scale))

@@ -27,8 +27,8 @@ from compaction_ledger.usecases.window.context import Messages, WindowContext
 from compaction_ledger.usecases.window.delivering import record_window_delivery
 from compaction_ledger.usecases.window.pinning import Pinning, RefusedQuote
 from compaction_ledger.usecases.window.preparing import Prepared, Preparer
-from compaction_ledger.usecases.window.reading import Turn, encode_all
-from compaction_ledger.usecases.window.wires import HostMessages, reported_tokens
+from compaction_ledger.usecases.window.reading import Turn
+from compaction_ledger.usecases.window.wires import HostMessages, beside_bytes, reported_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ class Window:
         self._lock = RLock()
         self._due: ChunkJob | None = None
         self._last: Prepared | None = None
+        self._scale = 1.0  # with which the tokens of the last request were counted
         self._turn: Turn | None = None
         self._beside = 0
         self._sent = self._reused = 0
@@ -97,26 +98,39 @@ class Window:
         Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2),
         :class:`WindowTooSmall` (T6), kinds of :class:`StoreError`.
         """
+        return self._prepare(messages, beside)[0]
+
+    def _prepare(self, messages: Messages, beside: int) -> tuple[Prepared, float]:
+        """A request, and the scale with which its tokens were counted."""
+        if type(beside) is not int or beside < 0:
+            raise InvalidSetting(f"must be a number of tokens, not {beside!r}", place="beside")
         with self._lock:
+            scale = self._parts.context.gauge.scale
             turn = self._preparer.keep(messages)
             self._pinning.look(turn)
             prepared = self._preparer.prepare(turn, beside)
-            self._due, self._last = prepared.due, prepared
+            self._due, self._last, self._scale = prepared.due, prepared, scale
             self._turn, self._beside = turn, beside
             self._sent += prepared.bytes_sent
             self._reused += prepared.bytes_reused
         if prepared.due is not None and self._background is not None:
             self._background.give(self._compact_in_background)
-        return prepared
+        return prepared, scale
 
     def observe(self, tokens: int) -> None:
         """The provider reported so many tokens for the last prepared request: counts are corrected by it
-        (T3).
+        (T3). Telling it twice is telling it once.
         """
         with self._lock:
             if self._last is not None:
-                counted = self._last.manifest.tokens + self._last.manifest.beside
-                self._parts.context.gauge.observe(counted, tokens)
+                self._observe_of(self._last, self._scale, tokens)
+
+    def _observe_of(self, prepared: Prepared, scale: float, tokens: int) -> None:
+        if type(tokens) is not int:
+            raise InvalidSetting(f"must be a number of tokens, not {tokens!r}", place="tokens")
+        counted = prepared.manifest.tokens + prepared.manifest.beside
+        with self._lock:
+            self._parts.context.gauge.observe(counted, tokens, scale)
 
     @property
     def prefix_reuse(self) -> float:
@@ -228,8 +242,9 @@ class Window:
 
         @wraps(call)
         def prepared_call(*args: Any, **kwargs: Any) -> Any:
-            response = call(*args, **self._prepared(name, kwargs))
-            self._observe(response)
+            prepared, observe = self._prepared(name, kwargs)
+            response = call(*args, **prepared)
+            observe(response)
             return response
 
         return prepared_call
@@ -242,8 +257,9 @@ class Window:
 
         @wraps(call)
         async def prepared_call(*args: Any, **kwargs: Any) -> Any:
-            response = await call(*args, **await asyncio.to_thread(self._prepared, name, kwargs))
-            await asyncio.to_thread(self._observe, response)
+            prepared, observe = await asyncio.to_thread(self._prepared, name, kwargs)
+            response = await call(*args, **prepared)
+            await asyncio.to_thread(observe, response)
             return response
 
         return prepared_call
@@ -270,26 +286,31 @@ class Window:
             raise InvalidSetting("name the argument that holds the messages", place="argument")
         return name
 
-    def _prepared(self, name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _prepared(
+        self, name: str, kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Callable[[object], None]]:
+        """The arguments with messages prepared, and what to tell the response to these very messages."""
         given = kwargs.get(name)
         if not isinstance(given, list):
             raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
         host = HostMessages(cast("Sequence[Any]", given))
         try:
-            prepared = self.prepare(host.wires, beside=self._tokens_beside(kwargs))
+            prepared, scale = self._prepare(host.wires, self._tokens_beside(kwargs))
         except StoreError as error:
             logger.warning("a request goes as it is: %s", error)
-            return dict(kwargs)
-        return {**kwargs, name: host.back(prepared.messages)}
+            return dict(kwargs), lambda _: None
+        given_back = host.back(prepared.messages)
+
+        def observe(response: object) -> None:
+            tokens = reported_tokens(response)
+            if tokens is not None:
+                self._observe_of(prepared, scale, tokens)
+
+        return {**kwargs, name: given_back}, observe
 
     def _tokens_beside(self, kwargs: Mapping[str, Any]) -> int:
-        beside = [{name: kwargs[name]} for name in BESIDE if kwargs.get(name)]
-        return sum(self._parts.context.gauge.count(encode_all(HostMessages(beside).wires)))
-
-    def _observe(self, response: object) -> None:
-        tokens = reported_tokens(response)
-        if tokens is not None:
-            self.observe(tokens)
+        beside = [beside_bytes(name, kwargs[name]) for name in BESIDE if kwargs.get(name)]
+        return sum(self._parts.context.gauge.count(beside))
 
     # --- its end ---
 

@@ -141,7 +141,7 @@ def test_results_are_replaced_in_their_own_form() -> None:
     made = ANTHROPIC.with_results(message, {0: "A", 1: "B"})
     assert made["content"] == [
         {**blocks[0], "content": "A"},
-        {**blocks[1], "content": [text("B")]},
+        {**blocks[1], "content": [text("B"), {"type": "image"}]},
         *blocks[2:],
     ]
     assert made["content"][3] is blocks[3]

@@ -62,7 +62,7 @@ def test_results_are_read_and_replaced_with_all_else_as_it_was() -> None:
     assert CONVERSE.parts(message)[0] == Part(0, "result", 'one\n{"b":2,"a":"é"}', None, "t")
     made = CONVERSE.with_results(message, {0: "stub"})
     assert made["content"] == [
-        {"toolResult": {"toolUseId": "t", "content": [{"text": "stub"}]}},
+        {"toolResult": {"toolUseId": "t", "content": [{"text": "stub"}, {"image": {}}]}},
         {"cachePoint": {"type": "default"}},
     ]
     for part in (1, 2):

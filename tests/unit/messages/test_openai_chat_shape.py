@@ -99,7 +99,7 @@ def test_results_with_several_blocks() -> None:
     assert CHAT.parts(message) == [Part(0, "result", "one\ntwo", "find", "a")]
     assert CHAT.with_results(message, {0: "stub"}) == {
         **message,
-        "content": [{"type": "text", "text": "stub"}],
+        "content": [{"type": "text", "text": "stub"}, blocks[1]],  # nobody could reread the image
     }
     with pytest.raises(InvalidInput):
         CHAT.with_results({"role": "user", "content": "x"}, {0: "stub"})

@@ -133,8 +133,10 @@ def test_what_is_made_is_read_by_the_library() -> None:
     ]
     stub = SHAPE.with_results(RUN[2], {0: "stub", 1: "stub"})
     [read] = loaded([stub])
-    contents = [part.content for part in read.parts if isinstance(part, ToolReturnPart)]
-    assert contents == ["stub", "stub", "plain"]
+    contents: list[Any] = [part.content for part in read.parts if isinstance(part, ToolReturnPart)]
+    assert [contents[0], contents[2]] == ["stub", "plain"]
+    assert contents[1][0] == "stub"
+    assert [type(piece) for piece in contents[1][1:]] == [ImageUrl]
     with pytest.raises(InvalidInput):
         SHAPE.with_results(RUN[2], {3: "x"})
 

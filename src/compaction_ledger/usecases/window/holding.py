@@ -119,6 +119,8 @@ def holding_now(
             rejected.append(RejectedItem(identity, "follows_rejected"))
         elif found.first != behind:
             rejected.append(RejectedItem(identity, "leaves_a_gap"))
+        elif found.last + 1 >= len(messages):  # of a process that is ahead; something must stay
+            rejected.append(RejectedItem(identity, "range_missing"))
         else:
             chunks.append(found)
             behind = found.last + 1

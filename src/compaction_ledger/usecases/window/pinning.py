@@ -90,7 +90,8 @@ def propose_pins(
     """Ask ``proposer`` about the messages at ``positions``, and prove and record what it says.
 
     Messages that are not a user's own are passed over. A quote that cannot be proven is refused and
-    reported, and stops nothing; so does an error of the proposer's. Raises kinds of :class:`StoreError`.
+    reported, and stops nothing; so does an error of the proposer's, and a message that is not what was kept.
+    Raises kinds of :class:`StoreError`.
     """
     accepted: list[PinAccepted] = []
     refused: list[RefusedQuote] = []
@@ -100,6 +101,10 @@ def propose_pins(
             original, entry = _original(context, position)
             parts = users_parts(context.shape, entry)
         except PinRefused:
+            continue
+        except DamagedOriginal as error:  # the others have their pins all the same
+            failed.append((position, error.code))
+            logger.warning("no pins are proposed of message %d: %s", position, error)
             continue
         for quote in _proposed(proposer, parts, position, refused, failed):
             try:
@@ -256,12 +261,14 @@ class Pinning:
                 for entry in turn.entries[self._looked or 0 :]
                 if entry.role == "user" and entry.begins_turn
             ]
-            self._looked = len(turn.entries)
         if self._proposer.kind == "rule":
-            self._propose(self._proposer, new)
-        elif new:
-            with self._lock:
+            self._propose(self._proposer, new)  # where the store fails, the next turn looks again
+        with self._lock:
+            self._looked = len(turn.entries)
+            if self._proposer.kind != "rule":
                 self._waiting += new if begun else new[-MOST_ASKED_AT_ONCE:]
+            waiting = bool(self._waiting)
+        if waiting:
             self._background.give(self._propose_waiting)
 
     def pin(
@@ -303,8 +310,13 @@ class Pinning:
     def _propose_waiting(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        if self._proposer is not None:
-            self._propose(self._proposer, waiting)
+        try:
+            if self._proposer is not None:
+                self._propose(self._proposer, waiting)
+        except StoreError:
+            with self._lock:  # asked at the next turn: no constraint is lost by it
+                self._waiting = [*waiting, *self._waiting]
+            raise
 
     def _propose(self, proposer: PinProposer, positions: Sequence[int]) -> None:
         try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from compaction_ledger.domain.canonical import encode_ordered
 from compaction_ledger.domain.errors import BrokenTranscript, MalformedMessage
-from compaction_ledger.domain.messages.interface import Entry, MessageShape, Wire
+from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part, Wire
 from compaction_ledger.domain.messages.structure import boundaries, structural_problems
 from compaction_ledger.domain.window.externalizing import (
-    REREADING_TOOLS,
     Stub,
-    content_bytes,
+    large_result,
     result_digest,
     stub_text,
 )
@@ -52,8 +52,10 @@ def read_turn(
     """Read and check all messages of a run.
 
     Raises :class:`MalformedMessage` or :class:`BrokenTranscript` naming the message (T2). What was given is
-    not changed.
+    not changed; and as the caller's list grows while this turn is still looked at, the turn has one of its
+    own.
     """
+    messages = _own_list(messages)
     entries = shape.read(messages)
     problems = structural_problems(entries)
     if problems:
@@ -74,18 +76,33 @@ def read_turn(
     return Turn(messages, entries, originals, transcript, taken_out)
 
 
+def _own_list(messages: object) -> list[Wire]:
+    if isinstance(messages, Sequence) and not isinstance(messages, (str, bytes, bytearray)):
+        return list(cast("Sequence[Wire]", messages))
+    raise MalformedMessage(
+        f"must be the run's complete list, not {type(messages).__name__}", place="messages"
+    )
+
+
 def _encoded(messages: Sequence[Wire]) -> list[bytes]:
     try:
         return encode_all(messages)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         for position, message in enumerate(messages):
             try:
                 encode_all([message])
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RecursionError) as error:
                 raise MalformedMessage(
                     f"is not JSON: {error}", place=f"message {position}"
                 ) from error
         raise
+
+
+def _parts(shape: MessageShape, message: Wire, position: int) -> Sequence[Part]:
+    try:
+        return shape.parts(message)
+    except TypeError as error:  # what pydantic can write and JSON has not, as bytes
+        raise MalformedMessage(f"is not JSON: {error}", place=f"message {position}") from error
 
 
 def _externalized(
@@ -101,21 +118,18 @@ def _externalized(
     if over is None:
         return messages, originals, stubs, taken_out
     sent, encoded = list(messages), list(originals)
-    names = {call.id: call.name for entry in entries for call in entry.calls}
+    names: dict[str, str] = {}  # as far as the run is read: an id may be used again later
     for position, entry in enumerate(entries):
-        if not entry.results or len(originals[position]) <= over:
-            continue
         texts: dict[int, str] = {}
-        for part in shape.parts(messages[position]):
-            name = part.name or names.get(part.call_id or "")
-            if part.kind != "result" or name in REREADING_TOOLS:
-                continue
-            content = content_bytes(part.text)
-            if len(content) > over:
-                digest = result_digest(content)
-                taken_out[digest] = content
-                stubs.append(Stub(position, part.part, digest, len(content)))
-                texts[part.part] = stub_text(part.text, digest, len(content))
+        if entry.results and len(originals[position]) > over:
+            for part in _parts(shape, messages[position], position):
+                content = large_result(part, names, over)
+                if content is not None:
+                    digest = result_digest(content)
+                    taken_out[digest] = content
+                    stubs.append(Stub(position, part.part, digest, len(content)))
+                    texts[part.part] = stub_text(part.text, digest, len(content))
+        names.update((call.id, call.name) for call in entry.calls)
         if texts:
             sent[position] = shape.with_results(messages[position], texts)
             encoded[position] = encode_ordered(sent[position])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compaction_ledger.domain.errors import DamagedOriginal, InvalidInput
 from compaction_ledger.domain.messages.interface import Part, Wire
 from compaction_ledger.domain.window.blocks import ChunkSummary, chunk_block
 from compaction_ledger.domain.window.chunks import ChunkJob, chunk_source_hash
-from compaction_ledger.domain.window.externalizing import content_bytes, result_digest, stub_text
+from compaction_ledger.domain.window.externalizing import large_result, result_digest, stub_text
 from compaction_ledger.domain.window.originals import Original, message_digest
 from compaction_ledger.domain.window.structure import parse_structure
 from compaction_ledger.domain.window.summarization import ChunkLine, ChunkRequest
@@ -63,21 +63,22 @@ def checked_message(context: WindowContext, original: Original) -> Wire:
 def _lines(
     context: WindowContext, originals: Sequence[Original], messages: Sequence[Wire]
 ) -> Iterator[ChunkLine]:
-    for original, message in zip(originals, messages, strict=True):
+    entries = context.shape.read(messages, originals[0].position)
+    names: dict[str, str] = {}  # whole exchanges: the calls of all results are here (T4)
+    for original, message, entry in zip(originals, messages, entries, strict=True):
         if original.role == "system":
             continue
         for part in context.shape.parts(message):
             if part.kind in READABLE:
-                text = _text(part, context.budget.externalize_over)
+                text = _text(part, names, context.budget.externalize_over)
                 yield ChunkLine(original.id, original.role, part.kind, part.name, text)
+        names.update((call.id, call.name) for call in entry.calls)
 
 
-def _text(part: Part, over: int | None) -> str:
+def _text(part: Part, names: Mapping[str, str], over: int | None) -> str:
     """A part's text; of a result that is kept apart its stub, as the model has seen it (T14)."""
-    if part.kind != "result" or over is None or len(part.text) * 3 <= over:
-        return part.text
-    content = content_bytes(part.text)
-    if len(content) <= over:
+    content = None if over is None else large_result(part, names, over)
+    if content is None:
         return part.text
     return stub_text(part.text, result_digest(content), len(content))
 

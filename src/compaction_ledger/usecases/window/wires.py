@@ -11,6 +11,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from compaction_ledger.domain.canonical import encode_ordered
 from compaction_ledger.domain.errors import MalformedMessage
 from compaction_ledger.domain.messages.interface import Wire
 
@@ -32,7 +33,11 @@ class HostMessages:
         return [self._back(message) for message in messages]
 
     def _message(self, message: Any, position: int) -> Wire:
-        wire = self._json(message, f"message {position}")
+        place = f"message {position}"
+        try:
+            wire = self._json(message, place)
+        except RecursionError:
+            raise MalformedMessage("is nested too deeply, or in itself", place=place) from None
         if not isinstance(wire, Mapping):
             raise MalformedMessage(
                 f"is no JSON object but {type(message).__name__}", place=f"message {position}"
@@ -72,7 +77,12 @@ class HostMessages:
             raise MalformedMessage(
                 f"holds a {type(value).__name__}, which is not JSON", place=place
             )
-        return dump(mode="json", exclude_unset=True)
+        try:
+            return dump(mode="json", exclude_unset=True)
+        except Exception as error:  # whatever a library's object raises: it cannot be told as JSON
+            raise MalformedMessage(
+                f"holds a {type(value).__name__}, which cannot be made JSON: {error}", place=place
+            ) from error
 
     def _back(self, value: object) -> Any:
         given = self._given.get(id(value))
@@ -87,6 +97,18 @@ class HostMessages:
             list_ = [self._back(item) for item in items]
             return items if all(map(_is, list_, items)) else list_
         return value
+
+
+def beside_bytes(name: str, value: object) -> bytes:
+    """What a provider is told beside the messages, as JSON to be counted. It never fails: the class of a
+    structured answer counts as its schema, and of what else is not JSON its text.
+    """
+    schema = getattr(value, "model_json_schema", None) if isinstance(value, type) else None
+    try:
+        told = value if schema is None else schema()
+        return encode_ordered(HostMessages([{name: told}]).wires[0])
+    except Exception:  # noqa: BLE001 - it is only counted, and the call itself says what is wrong with it
+        return repr(value).encode("utf-8", "replace")
 
 
 def _is(one: object, other: object) -> bool:
