@@ -67,7 +67,7 @@ def main() -> int:
     if "postgres" in parts:
         figures |= pg_measures.measure(given.rounds)
     if "window" in parts:
-        figures |= window_measures.over_floor(given.rounds, max(5, given.rounds // 3))
+        figures |= window_measures.over_floor(given.rounds, max(5, given.rounds // 2))
         figures |= window_reuse.prefix_reuse() | window_reuse.small_window()
     if "history" in parts:
         figures |= history.figures(100_000, 200)
