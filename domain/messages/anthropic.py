@@ -123,9 +123,9 @@ class Anthropic:
         for part, text in texts.items():
             if not 0 <= part < len(blocks) or blocks[part].get("type") != "tool_result":
                 raise not_a_result(part)
-            content = blocks[part].get("content")
-            inner = text if not isinstance(content, list) else _replaced(items(content), text)
-            blocks[part] = {**blocks[part], "content": inner}
+            inner = isinstance(blocks[part].get("content"), list)
+            content = _replaced(blocks[part]["content"], text) if inner else text
+            blocks[part] = {**blocks[part], "content": content}
         return {**wire, "content": blocks}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:
@@ -196,9 +196,9 @@ def _part(part: int, block: Wire) -> Part:
     return Part(part, named, "" if member is None else as_text(block.get(member)))
 
 
-def _replaced(content: Sequence[Any], text: str) -> list[Any]:
+def _replaced(content: object, text: str) -> list[Any]:
     """A result's blocks with one text in place of theirs: images and the like stay as they are."""
-    others = [block for block in content if members(block).get("type") != "text"]
+    others = [block for block in items(content) if members(block).get("type") != "text"]
     return [_text_block(text), *others]
 
 

@@ -144,7 +144,7 @@ class OpenAIChat:
         content = wire.get("content")
         if not isinstance(content, list):
             return {**wire, "content": texts[0]}
-        others = [block for block in items(content) if members(block).get("type") != "text"]
+        others = [each for each in items(wire["content"]) if members(each).get("type") != "text"]
         return {**wire, "content": [{"type": "text", "text": texts[0]}, *others]}
 
     def problems(self, messages: Sequence[Wire]) -> list[Problem]:

@@ -317,3 +317,27 @@ def test_pins_and_requests_stay_as_they_are_where_a_summary_holds_markers(parts:
     lines = [line for text in said for line in text.splitlines() if line.startswith(forged)]
     assert len(lines) <= len(prepared.manifest.chunks)
     assert text_of(prepared.messages).count("derived summary of message") >= 2
+
+
+def test_a_long_run_that_is_opened_again_reads_its_stream_once_for_all_its_pins(
+    parts: Parts,
+) -> None:
+    """T11: the turn does not wait the longer, the more is pinned, by the square of it."""
+    words = {number: f"Never open case {number}. " for number in range(30)}
+    messages = list(growing(30, words))[-1]
+    window_on(parts, rules=True).prepare(messages)
+    loads: list[WindowKey] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(parts.context.log, name)
+
+        def load_window(self, key: WindowKey) -> Any:
+            loads.append(key)
+            return parts.context.log.load_window(key)
+
+    counting: Any = Counting()
+    again = window_on(replace(parts, context=replace(parts.context, log=counting)), rules=True)
+    again.prepare(messages)
+    assert len(loads) == 1
+    assert len(again.pins()) == 30

@@ -80,8 +80,9 @@ def accept_pin(
     earlier pin of this run is corrected (:func:`superseded_by_rules`). Raises :class:`PinRefused`,
     :class:`DamagedOriginal`, kinds of :class:`StoreError`.
     """
-    original, entry = _original(context, position)
-    return _accept(context, original, entry, quote, proposer, supersedes, part)
+    found = _original(context, position)
+    session = WindowSession(context.log, context.key)
+    return _accept(context, session, found, quote, _Told(proposer, supersedes, part))
 
 
 def propose_pins(
@@ -96,6 +97,7 @@ def propose_pins(
     accepted: list[PinAccepted] = []
     refused: list[RefusedQuote] = []
     failed: list[tuple[int, str]] = []
+    session = WindowSession(context.log, context.key)  # one for all: the stream is read once
     for position in positions:
         try:
             original, entry = _original(context, position)
@@ -108,7 +110,8 @@ def propose_pins(
             continue
         for quote in _proposed(proposer, parts, position, refused, failed):
             try:
-                pin = _accept(context, original, entry, quote, proposer.kind, None, None)
+                told = _Told(proposer.kind)
+                pin = _accept(context, session, (original, entry), quote, told)
             except PinRefused as refusal:
                 refused.append(RefusedQuote(position, quote, refusal.reason, str(refusal)))
             else:
@@ -172,22 +175,33 @@ def _entry(context: WindowContext, original: Original) -> Entry:
     return context.shape.read([wire], original.position)[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is told of a quote beside its words: who proposes it, what it corrects, in which part it is."""
+
+    proposer: ProposedBy
+    supersedes: str | None = None
+    part: int | None = None
+
+
 def _accept(
     context: WindowContext,
-    original: Original,
-    entry: Entry,
+    session: WindowSession,
+    found: tuple[Original, Entry],
     quote: str,
-    proposer: ProposedBy,
-    supersedes: str | None,
-    part: int | None,
+    told: _Told,
 ) -> PinAccepted:
-    source, (start, end) = find_in(quote, users_parts(context.shape, entry), part)
-    session = WindowSession(context.log, context.key)
+    (original, entry), supersedes = found, told.supersedes
+    source, (start, end) = find_in(quote, users_parts(context.shape, entry), told.part)
+    place = (entry.position, source.part, start)
+
+    def recorded(state: WindowState) -> PinAccepted | None:
+        known = _known(state, place, end)
+        return known if known and supersedes in {None, known.supersedes, known.pin_id} else None
 
     def pin_of(state: WindowState) -> PinAccepted:
-        place = (entry.position, source.part, start)
-        known = _known(state, place, end)
-        if known is not None and supersedes in {None, known.supersedes, known.pin_id}:
+        known = recorded(state)
+        if known is not None:
             return known
         corrected = supersedes or _corrected(state, place, quote, source.text)
         return PinAccepted(
@@ -200,10 +214,13 @@ def _accept(
             end=end,
             quote=quote,
             exchange=original.exchange,
-            proposer=proposer,
+            proposer=told.proposer,
             supersedes=corrected,
         )
 
+    known = recorded(session.state)
+    if known is not None:  # and stays so: nothing is to be judged or read again
+        return known
     outcome = session.execute(lambda _: AcceptPin(pin_of(session.state)))
     for fact in outcome.facts:
         if isinstance(fact, PinAccepted):
@@ -281,10 +298,12 @@ class Pinning:
         if message is not None:
             return accept_pin(self._context, message, quote, supersedes=supersedes)
         refusal: PinRefused | None = None
+        session = WindowSession(self._context.log, self._context.key)
+        told = _Told("caller", supersedes)
         for original in self._users_newest_first():
-            entry = _entry(self._context, original)
+            found = original, _entry(self._context, original)
             try:
-                return _accept(self._context, original, entry, quote, "caller", supersedes, None)
+                return _accept(self._context, session, found, quote, told)
             except PinRefused as error:
                 if error.reason in {"not_text", "unknown_pin", "pin_id_used"}:
                     raise
