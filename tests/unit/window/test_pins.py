@@ -208,6 +208,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HARD.values(), ids=HARD)
 def test_time_is_linear_in_the_text(piece: str) -> None:
     """Four times the text takes about four times as long, not sixteen: the bound is far from both."""
@@ -221,7 +222,8 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
         propose_by_rules(text)
         return time.process_time() - begun
 
-    assert took(20_000) < 9 * took(5_000) + 0.2
+    shorter, longer = (min(took(size) for _ in range(3)) for size in (5_000, 20_000))
+    assert longer < 9 * shorter + 0.5
 
 
 # --- proposing --------------------------------------------------------------------------------------
