@@ -244,7 +244,7 @@ def test_t13_every_digit_of_a_text_belongs_to_something_that_is_looked_for(text:
     "unit", ["1", "1.1", "a1 ", "(", "'a ", "-", "a.a-", "www.", '"', "1 000 ", "[", "\\", '{"a":', "文1"]
 )  # fmt: skip
 def test_t13_large_texts_take_no_long(unit: str) -> None:
-    """Far from quadratic: fifty thousand characters, compared with themselves, in less than a second."""
+    """Far from quadratic: fifty thousand characters, compared with themselves, in a second or so."""
     text = unit * (50_000 // len(unit))
     began = time.process_time()
 

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Sequence
 
-from compaction_ledger.cli.documents.windows import ChunkRecord, PinRecord, WindowShowDocument
+from rich.console import Console
+from rich.table import Table
+
+from compaction_ledger.cli.documents.windows import (
+    ChunkRecord,
+    PinRecord,
+    WindowDeliveryRecord,
+    WindowShowDocument,
+)
 from compaction_ledger.cli.plain import plural
 from compaction_ledger.cli.screen import table
 
 
 def show_windows(console: Console, document: WindowShowDocument) -> None:
     """Chunks, pins and requests, each in a table."""
-    if document.chunks:
-        rows = [
-            (
-                c.run,
-                f"{c.first}-{c.last}",
-                _status(c),
-                _made(c),
-                c.ungrounded or "",
-                c.identity[:12],
-            )
-            for c in document.chunks
-        ]
-        columns = ("run", "messages", "status", "recorded", "not in source", "identity")
-        console.print(table(*columns, rows=chunks, right=["not in source"]))
-        console.print()
-    if document.pins:
-        pins = [(p.run, p.message, p.quote, _pinned(p), p.pin) for p in document.pins]
-        console.print(table("run", "message", "the user's words", "", "pin", rows=pins))
-        console.print()
-    if document.deliveries:
-        rows = [
-            (d.run, d.tokens, d.limit, d.verbatim, d.summarized, d.left_out, d.recorded_at)
-            for d in document.deliveries
-        ]
-        columns = ("run", "tokens", "limit", "verbatim", "summarized", "left out", "recorded")
-        console.print(table(*columns, rows=rows, right=columns[1:6]))
-        console.print()
+    for shown in (_chunks(document.chunks), _pins(document.pins), _requests(document.deliveries)):
+        if shown.row_count:
+            console.print(shown)
+            console.print()
     console.print(
         f"{plural(len(document.chunks), 'chunk')}, {plural(len(document.pins), 'pin')}, "
         f"{plural(len(document.deliveries), 'request')}."
     )
+
+
+def _chunks(chunks: Sequence[ChunkRecord]) -> Table:
+    columns = ("run", "messages", "status", "recorded", "not in source", "identity")
+    rows = [
+        (c.run, f"{c.first}-{c.last}", _status(c), _made(c), c.ungrounded or "", c.identity[:12])
+        for c in chunks
+    ]
+    return table(*columns, rows=rows, right=["not in source"])
+
+
+def _pins(pins: Sequence[PinRecord]) -> Table:
+    rows = [(p.run, p.message, p.quote, _pinned(p), p.pin) for p in pins]
+    return table("run", "message", "the user's words", "", "pin", rows=rows)
+
+
+def _requests(requests: Sequence[WindowDeliveryRecord]) -> Table:
+    columns = ("run", "tokens", "limit", "verbatim", "summarized", "left out", "recorded")
+    rows = [
+        (r.run, r.tokens, r.limit, r.verbatim, r.summarized, r.left_out, r.recorded_at)
+        for r in requests
+    ]
+    return table(*columns, rows=rows, right=columns[1:6])
 
 
 def _status(chunk: ChunkRecord) -> str:
