@@ -22,14 +22,14 @@ class _MakesWriter(Protocol):
     def __call__(self, *, unknown: bool) -> Writer: ...
 
 
-_WRITERS: dict[str, _MakesWriter] = {
+WRITERS: dict[str, _MakesWriter] = {
     "openai-chat": ChatWriter,
     "openai-responses": ResponsesWriter,
     "anthropic": AnthropicWriter,
     "converse": ConverseWriter,
     "pydantic-ai": PydanticAIWriter,
 }
-SHAPES = tuple(_WRITERS)
+SHAPES = tuple(WRITERS)
 
 
 def transcripts(
@@ -51,7 +51,7 @@ def broken(shape: str, mistake: str | None = None) -> st.SearchStrategy[Broken]:
 
 @st.composite
 def _transcripts(draw: Draw, shape: str, pending: bool, unknown: bool, turns: int) -> list[Wire]:
-    writer = _WRITERS[shape](unknown=unknown)
+    writer = WRITERS[shape](unknown=unknown)
     found = writer.head(draw)
     for _ in range(pick(draw, st.integers(0, turns - 1))):
         found += [*whole_turn(draw, writer), *writer.between(draw)]
@@ -72,7 +72,7 @@ def _transcripts(draw: Draw, shape: str, pending: bool, unknown: bool, turns: in
 
 @st.composite
 def _broken(draw: Draw, shape: str, mistake: str) -> Broken:
-    writer = _WRITERS[shape](unknown=False)
+    writer = WRITERS[shape](unknown=False)
     before: list[Wire] = writer.head(draw)
     for _ in range(pick(draw, st.integers(0, 1))):
         before += whole_turn(draw, writer)
