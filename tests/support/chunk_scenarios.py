@@ -288,6 +288,7 @@ class Outcome:
     ) -> Refused:
         """The command is refused after these facts (ends of claims); returns the refusal."""
         decision = decide(self.state, self.command)
+        assert decision.refusal is not None
         assert type(decision.refusal) is refusal
         assert decision.facts == tuple(recording)
         assert not decision.already

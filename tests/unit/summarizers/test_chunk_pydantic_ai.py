@@ -55,7 +55,8 @@ def summarizer_of(
     url: str, model: str = "openai-compatible:m", **settings: Any
 ) -> PydanticAIChunkSummarizer:
     key = {} if model.startswith("bedrock") else {"api_key_env": "TEST_KEY"}
-    return PydanticAIChunkSummarizer(model, base_url=url, **(key | {"timeout": 20} | settings))
+    given: dict[str, Any] = {**key, "timeout": 20, **settings}
+    return PydanticAIChunkSummarizer(model, base_url=url, **given)
 
 
 def answered(server: ProviderServer, reply: Reply, model: str = "openai-compatible:m") -> Answer:

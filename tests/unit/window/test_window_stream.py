@@ -575,11 +575,14 @@ def commands_of(step: tuple[str, int, int, bool, int], now: int) -> tuple[Comman
             of_chunk = chunk(1, 5, model=OTHER_MODEL) if other else A
             return scenarios.claim(name, name, of_range, now), claim(of_chunk, name, name, now)
         case "start":
-            return (start(name, called, now),) * 2
+            starting = start(name, called, now)
+            return starting, starting
         case "renew":
-            return (renew(name, now),) * 2
+            renewing = renew(name, now)
+            return renewing, renewing
         case "release":
-            return (release(name, now=now),) * 2
+            releasing = release(name, now=now)
+            return releasing, releasing
         case _:
             answer, worth, wait = {
                 "good": (good(SUMMARY), verdict(), None),
