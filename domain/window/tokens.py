@@ -86,7 +86,9 @@ class TokenizerCounter:
             return len(message)
 
 
-MOST_CORRECTED = 16.0
+MOST_CORRECTED = 4.0
+"""No figure makes more tokens of a counted one: what is reported beyond that stands apart."""
+LEAST_CORRECTED = 1 / 16
 
 
 class Gauge:
@@ -94,7 +96,8 @@ class Gauge:
 
     What a provider reported for one request says how many tokens a counted token is worth. From then on
     counts are multiplied by that, and by a margin, so that they stay on the high side for texts of another
-    kind.
+    kind. A short request with tools that nobody told of has many times its tokens; they do not grow with
+    it, and are counted apart.
     """
 
     MARGIN = 1.1
@@ -102,6 +105,12 @@ class Gauge:
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self._scale = 1.0
+        self._apart = 0
+
+    @property
+    def apart(self) -> int:
+        """Tokens that were reported and that no message can have: of what nobody told of."""
+        return self._apart
 
     @property
     def scale(self) -> float:
@@ -125,10 +134,11 @@ class Gauge:
         """The provider reported ``reported`` tokens for a request of which :meth:`count` gave ``counted``.
 
         ``scale``: that of the count, if others were observed since. So the same figure told twice says what
-        it says once. A figure that cannot be (zero or less) is left aside, and none makes more than 16 of
-        a counted token, or less than a sixteenth.
+        it says once. A figure that cannot be (zero or less) is left aside, and none makes less than a
+        sixteenth of a counted token, or more than four: the rest stands :attr:`apart`.
         """
         if counted > 0 and reported > 0:
-            before = self._scale if scale is None else scale
-            scale = before * reported / counted * self.MARGIN
-            self._scale = min(MOST_CORRECTED, max(1 / MOST_CORRECTED, scale))
+            bare = counted / (self._scale if scale is None else scale)
+            high = reported * self.MARGIN
+            self._scale = min(MOST_CORRECTED, max(LEAST_CORRECTED, high / bare))
+            self._apart = max(0, int(high - bare * self._scale))

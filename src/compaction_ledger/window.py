@@ -13,7 +13,12 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Self, cast
 
-from compaction_ledger.domain.errors import InvalidSetting, StoreError, WindowTooSmall
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    InvalidSetting,
+    StoreError,
+    WindowTooSmall,
+)
 from compaction_ledger.domain.window.chunks import ChunkJob
 from compaction_ledger.domain.window.events import PinAccepted
 from compaction_ledger.domain.window.keys import WindowKey
@@ -28,28 +33,14 @@ from compaction_ledger.usecases.window.delivering import record_window_delivery
 from compaction_ledger.usecases.window.pinning import Pinning, RefusedQuote
 from compaction_ledger.usecases.window.preparing import Prepared, Preparer
 from compaction_ledger.usecases.window.reading import Turn
-from compaction_ledger.usecases.window.wires import HostMessages, beside_bytes, reported_tokens
+from compaction_ledger.usecases.window.wires import (
+    ARGUMENTS,
+    HostMessages,
+    reported_tokens,
+    told_beside,
+)
 
 logger = logging.getLogger(__name__)
-
-ARGUMENTS: Mapping[str, str] = {
-    "openai-chat": "messages",
-    "openai-responses": "input",
-    "anthropic": "messages",
-    "converse": "messages",
-}
-"""By shape: the argument of the provider's call that holds the messages."""
-
-BESIDE = (
-    "system",
-    "instructions",
-    "tools",
-    "toolConfig",
-    "functions",
-    "response_format",
-    "text_format",
-)
-"""Arguments that are part of what the model reads, and count against the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +53,14 @@ class WindowParts:
     proposer: PinProposer | None
     capability: Callable[[Callable[[Messages], Sequence[Any]], Callable[[int], None]], Any]
     """Makes the capability for agents of Pydantic AI, from what prepares and what observes: an extra."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The state of the gauge at one request: what its provider reports is held against that."""
+
+    scale: float
+    apart: int
 
 
 class Window:
@@ -79,7 +78,7 @@ class Window:
         self._lock = RLock()
         self._due: ChunkJob | None = None
         self._last: Prepared | None = None
-        self._scale = 1.0  # with which the tokens of the last request were counted
+        self._counted = _Counted(1.0, 0)  # how the tokens of the last request were counted
         self._turn: Turn | None = None
         self._beside = 0
         self._sent = self._reused = 0
@@ -96,26 +95,28 @@ class Window:
 
         ``beside``: tokens of what stands apart from them (system prompt, tools). The list is not changed.
         Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2),
-        :class:`WindowTooSmall` (T6), kinds of :class:`StoreError`.
+        :class:`WindowTooSmall` (T6), :class:`DamagedOriginal`, kinds of :class:`StoreError`.
         """
         return self._prepare(messages, beside)[0]
 
-    def _prepare(self, messages: Messages, beside: int) -> tuple[Prepared, float]:
-        """A request, and the scale with which its tokens were counted."""
+    def _prepare(self, messages: Messages, beside: int) -> tuple[Prepared, _Counted]:
+        """A request, and how its tokens were counted."""
         if type(beside) is not int or beside < 0:
             raise InvalidSetting(f"must be a number of tokens, not {beside!r}", place="beside")
         with self._lock:
-            scale = self._parts.context.gauge.scale
+            gauge = self._parts.context.gauge
+            counted = _Counted(gauge.scale, gauge.apart)
+            beside += counted.apart
             turn = self._preparer.keep(messages)
             self._pinning.look(turn)
             prepared = self._preparer.prepare(turn, beside)
-            self._due, self._last, self._scale = prepared.due, prepared, scale
+            self._due, self._last, self._counted = prepared.due, prepared, counted
             self._turn, self._beside = turn, beside
             self._sent += prepared.bytes_sent
             self._reused += prepared.bytes_reused
         if prepared.due is not None and self._background is not None:
             self._background.give(self._compact_in_background)
-        return prepared, scale
+        return prepared, counted
 
     def observe(self, tokens: int) -> None:
         """The provider reported so many tokens for the last prepared request: counts are corrected by it
@@ -123,14 +124,14 @@ class Window:
         """
         with self._lock:
             if self._last is not None:
-                self._observe_of(self._last, self._scale, tokens)
+                self._observe_of(self._last, self._counted, tokens)
 
-    def _observe_of(self, prepared: Prepared, scale: float, tokens: int) -> None:
+    def _observe_of(self, prepared: Prepared, how: _Counted, tokens: int) -> None:
         if type(tokens) is not int:
             raise InvalidSetting(f"must be a number of tokens, not {tokens!r}", place="tokens")
-        counted = prepared.manifest.tokens + prepared.manifest.beside
+        counted = prepared.manifest.tokens + prepared.manifest.beside - how.apart
         with self._lock:
-            self._parts.context.gauge.observe(counted, tokens, scale)
+            self._parts.context.gauge.observe(counted, tokens, how.scale)
 
     @property
     def prefix_reuse(self) -> float:
@@ -235,8 +236,8 @@ class Window:
     def wrap(self, call: Callable[..., Any], *, argument: str | None = None) -> Callable[..., Any]:
         """``call`` of a provider's library, with its messages prepared: an agent's loop stays as it is.
 
-        Where the store fails, the messages go as they are. ``argument`` names the parameter with the
-        messages, if it is not the usual one of the shape.
+        Where the store fails or is damaged, the messages go as they are. ``argument`` names the parameter
+        with the messages, if it is not the usual one of the shape.
         """
         name = self._argument(argument)
 
@@ -276,7 +277,7 @@ class Window:
     def _prepare_wires(self, messages: Messages) -> Sequence[Any]:
         try:
             return self.prepare(messages).messages
-        except StoreError as error:
+        except (StoreError, DamagedLog) as error:
             logger.warning("a request goes as it is: %s", error)
             return messages
 
@@ -295,8 +296,8 @@ class Window:
             raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
         host = HostMessages(cast("Sequence[Any]", given))
         try:
-            prepared, scale = self._prepare(host.wires, self._tokens_beside(kwargs))
-        except StoreError as error:
+            prepared, counted = self._prepare(host.wires, self._tokens_beside(kwargs))
+        except (StoreError, DamagedLog) as error:
             logger.warning("a request goes as it is: %s", error)
             return dict(kwargs), lambda _: None
         given_back = host.back(prepared.messages)
@@ -304,13 +305,12 @@ class Window:
         def observe(response: object) -> None:
             tokens = reported_tokens(response)
             if tokens is not None:
-                self._observe_of(prepared, scale, tokens)
+                self._observe_of(prepared, counted, tokens)
 
         return {**kwargs, name: given_back}, observe
 
     def _tokens_beside(self, kwargs: Mapping[str, Any]) -> int:
-        beside = [beside_bytes(name, kwargs[name]) for name in BESIDE if kwargs.get(name)]
-        return sum(self._parts.context.gauge.count(beside))
+        return sum(self._parts.context.gauge.count(told_beside(kwargs)))
 
     # --- its end ---
 

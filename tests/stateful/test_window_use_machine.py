@@ -225,9 +225,11 @@ class AgentMachine(RuleBasedStateMachine):
         if prepared is None:
             assert refused is not None
             assert refused.needed > refused.allowed == budget.limit  # T6
-            assert self.least(window) + beside > budget.limit
+            apart = window._parts.context.gauge.apart
+            assert self.least(window) + beside + apart > budget.limit
             return
-        assert prepared.tokens + beside <= budget.limit  # T5
+        assert prepared.manifest.beside >= beside
+        assert prepared.tokens + prepared.manifest.beside <= budget.limit  # T5
         assert sum(counted(window, encode_all(prepared.messages))) == prepared.tokens
         codes = {problem.code for problem in self.shape.problems(self.messages)}
         assert {p.code for p in self.shape.problems(prepared.messages)} <= codes

@@ -16,7 +16,8 @@ from backends import MemoryBackend
 from window_runs import BUDGET, RememberingSummarizer, growing, text_of, turn, window_on
 
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import InvalidSetting, StoreError
+from compaction_ledger.domain.errors import DamagedOriginal, InvalidSetting, StoreError
+from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.domain.window.tokens import Gauge, TokenizerCounter, Utf8Counter
@@ -260,6 +261,21 @@ def test_a_figure_that_is_told_twice_is_told_once(parts: Parts) -> None:
     assert 0.55 * raw <= again <= 0.55 * raw + len(messages)
 
 
+def test_tools_that_nobody_told_of_are_not_taken_for_tokens_of_the_messages(parts: Parts) -> None:
+    """T3: the first request is short, its tools are not, and a large result comes next."""
+    window = window_on(parts, budget=40_000)
+    messages: list[Json] = [{"role": "user", "content": "Hi"}]
+    window.prepare(messages)
+    window.observe(3_000)
+    messages += called("load", "a", "x" * 8_000)[1:3]
+    prepared = window.prepare(messages)  # it was refused when each byte counted many tokens
+    assert prepared.messages == messages
+    assert 3_000 <= prepared.manifest.beside + prepared.tokens <= 40_000
+    window.observe(5_100)  # 2,100 of them for the messages
+    again = window.prepare(messages)
+    assert 5_100 <= again.tokens + again.manifest.beside <= 5_700
+
+
 def test_each_response_is_held_against_its_own_request(parts: Parts) -> None:
     """T3: two calls of one window at once; the small one's figure says nothing about the large one."""
     long = list(growing(7))[-1]
@@ -341,3 +357,75 @@ def test_a_long_run_that_is_opened_again_reads_its_stream_once_for_all_its_pins(
     again.prepare(messages)
     assert len(loads) == 1
     assert len(again.pins()) == 30
+
+
+# --- stores that fail, models that change -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), DamagedOriginal("message m3")])
+def test_a_wrapped_call_goes_as_it_is_where_the_store_fails(parts: Parts, error: Exception) -> None:
+    """A11: and the next one is prepared again."""
+
+    class Failing:
+        def __init__(self) -> None:
+            self.failing = True
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(parts.originals, name)
+
+        def append(self, *given: Any) -> None:
+            if self.failing:
+                raise error
+            parts.originals.append(*given)
+
+    failing: Any = Failing()
+    window = window_on(replace(parts, originals=failing))
+    call = window.wrap(lambda *, messages: messages)
+    messages: list[Json] = [{"role": "user", "content": "Hi"}]
+    assert call(messages=messages) is messages
+    assert parts.originals.count(window.key) == 0
+    failing.failing = False
+    assert call(messages=messages) == messages
+    assert parts.originals.count(window.key) == 1
+
+
+def test_an_error_of_the_wrapped_call_passes_as_it_is(parts: Parts) -> None:
+    mistake = KeyError("mine")
+
+    def call(*, messages: list[Json]) -> None:
+        raise mistake
+
+    with pytest.raises(KeyError) as caught:
+        window_on(parts).wrap(call)(messages=[{"role": "user", "content": "Hi"}])
+    assert caught.value is mistake
+
+
+def test_chunks_of_another_model_and_budget_stay_in_use(parts: Parts) -> None:
+    """T8, T10: what is summarized stays so; only what comes is of the new model."""
+
+    class Newer(RememberingSummarizer):
+        @property
+        def model(self) -> ModelIdentity:
+            return ModelIdentity.of("test", "newer")
+
+    lists = list(growing(40))
+    older = window_on(
+        parts,
+        RememberingSummarizer(),
+        budget=WindowBudget(9_000, trigger=3_000, keep=1_000, summaries=6_000),
+    )
+    for messages in lists[:50]:
+        older.prepare(messages)
+        older.compact()
+    chunks = older.prepare(lists[50]).manifest.chunks
+    assert chunks
+    newer = Newer()
+    window = window_on(parts, newer, budget=WindowBudget(14_000, summaries=6_500))
+    assert window.prepare(lists[50]).manifest.chunks == chunks
+    for messages in lists[50:]:
+        window.prepare(messages)
+        window.compact()
+    last = window.prepare(lists[-1])
+    assert last.rejected == ()
+    assert newer.requests
+    assert last.manifest.chunks != chunks

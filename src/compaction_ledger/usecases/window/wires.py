@@ -15,6 +15,25 @@ from compaction_ledger.domain.canonical import encode_ordered
 from compaction_ledger.domain.errors import MalformedMessage
 from compaction_ledger.domain.messages.interface import Wire
 
+ARGUMENTS: Mapping[str, str] = {
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic": "messages",
+    "converse": "messages",
+}
+"""By shape: the argument of the provider's call that holds the messages."""
+
+BESIDE = (
+    "system",
+    "instructions",
+    "tools",
+    "toolConfig",
+    "functions",
+    "response_format",
+    "text_format",
+)
+"""Arguments that are part of what the model reads, and count against the limit."""
+
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -99,10 +118,14 @@ class HostMessages:
         return value
 
 
-def beside_bytes(name: str, value: object) -> bytes:
+def told_beside(arguments: Mapping[str, Any]) -> list[bytes]:
     """What a provider is told beside the messages, as JSON to be counted. It never fails: the class of a
     structured answer counts as its schema, and of what else is not JSON its text.
     """
+    return [_beside(name, arguments[name]) for name in BESIDE if arguments.get(name)]
+
+
+def _beside(name: str, value: object) -> bytes:
     schema = getattr(value, "model_json_schema", None) if isinstance(value, type) else None
     try:
         told = value if schema is None else schema()
