@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -429,3 +430,27 @@ def test_chunks_of_another_model_and_budget_stay_in_use(parts: Parts) -> None:
     assert last.rejected == ()
     assert newer.requests
     assert last.manifest.chunks != chunks
+
+
+@pytest.mark.slow
+def test_a_turn_costs_no_more_than_the_run_is_longer(parts: Parts) -> None:
+    """T11: four times the messages, pins and chunks are four times the work at a turn, not sixteen times."""
+    words = {number: f"Never open case {number}. " for number in range(0, 1_250, 3)}
+    run = list(growing(1_250, words))
+
+    def cost(messages: list[Json], name: str) -> float:
+        budget = WindowBudget(40_000, trigger=12_000, keep=6_000, when_outgrown="search")
+        window = window_on(
+            parts, RememberingSummarizer(), budget=budget, rules=True, place=("t", "c", name)
+        )
+        window.prepare(messages)
+        while (outcome := window.compact()) is not None:
+            assert outcome.result == "completed"
+        taken: list[float] = []
+        for _ in range(5):
+            begun = time.process_time()
+            window.prepare(messages)
+            taken.append(time.process_time() - begun)
+        return min(taken)
+
+    assert cost(run[-1], "long") < 8 * cost(run[len(run) // 4], "short")
