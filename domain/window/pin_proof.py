@@ -14,6 +14,9 @@ from compaction_ledger.domain.window.pin_context import context_problem
 from compaction_ledger.domain.window.pin_reading import Reading, read
 from compaction_ledger.domain.window.pin_tokens import boundary_problem
 
+Readings = dict[str, Reading]
+"""What was read already, by its text: for the quotes of one message."""
+
 MAX_QUOTE_CHARACTERS = 2_000
 MAX_PARTS_JUDGED = 32
 """At so many places a quote that is no whole sentence is judged; further ones are named by ``start``."""
@@ -27,14 +30,16 @@ _FORBIDDEN = re.compile(
 )
 
 
-def prove(quote: str, text: str, start: int | None = None) -> tuple[int, int]:
+def prove(
+    quote: str, text: str, start: int | None = None, readings: Readings | None = None
+) -> tuple[int, int]:
     """Where ``quote`` stands in ``text``, a part of a user's message: from and to, in characters.
 
     It has to stand there character for character, begin and end with whole tokens, and take in what changes
     its meaning: whole sentences, or a rule of its own that nothing around it negates, bounds, narrows,
     weakens or reports (T9). The first such place counts, or only ``start`` where that is given. Takes time
-    linear in the text. Raises :class:`PinRefused`: ``not_text``, ``not_found``, ``part_of_a_token`` or
-    ``out_of_context``.
+    linear in the text, and reads it once for all quotes that share ``readings``. Raises
+    :class:`PinRefused`: ``not_text``, ``not_found``, ``part_of_a_token`` or ``out_of_context``.
     """
     check_quote(quote)
     reading: Reading | None = None
@@ -47,7 +52,7 @@ def prove(quote: str, text: str, start: int | None = None) -> tuple[int, int]:
         if problem:
             cut = cut or problem
             continue
-        reading = reading or read(text)
+        reading = reading or _read_once(text, readings)
         problem = context_problem(reading, at, end, parts=judged < MAX_PARTS_JUDGED)
         if problem is None:
             return at, end
@@ -60,6 +65,14 @@ def prove(quote: str, text: str, start: int | None = None) -> tuple[int, int]:
     raise PinRefused(
         "not_found", "the quote does not stand in the message, character for character"
     )
+
+
+def _read_once(text: str, readings: Readings | None) -> Reading:
+    if readings is None:
+        return read(text)
+    if text not in readings:
+        readings[text] = read(text)
+    return readings[text]
 
 
 def check_quote(quote: str) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 
 from compaction_ledger.domain.errors import PinRefused
 from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part, Wire
-from compaction_ledger.domain.window.pin_proof import check_quote, prove
+from compaction_ledger.domain.window.pin_proof import Readings, check_quote, prove
 
 _PROMPT = "user-prompt"
 
@@ -28,7 +28,10 @@ def users_parts(shape: MessageShape, entry: Entry) -> list[Part]:
 
 
 def find_in(
-    quote: str, parts: Sequence[Part], part: int | None = None
+    quote: str,
+    parts: Sequence[Part],
+    part: int | None = None,
+    readings: Readings | None = None,
 ) -> tuple[Part, tuple[int, int]]:
     """The first of ``parts`` in which ``quote`` is proven, and where; or only the one numbered ``part``.
 
@@ -42,9 +45,9 @@ def find_in(
     for each in parts:
         if part is None or each.part == part:
             try:
-                place = prove(quote, each.text)
+                place = prove(quote, each.text, None, readings)
                 if len(parts) > 1:
-                    prove(quote, whole, before + place[0])
+                    prove(quote, whole, before + place[0], readings)
             except PinRefused as refusal:
                 refusals.append(refusal)
             else:

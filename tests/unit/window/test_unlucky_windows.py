@@ -19,6 +19,7 @@ from window_runs import BUDGET, RememberingSummarizer, growing, text_of, turn, w
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import DamagedOriginal, InvalidSetting, StoreError
 from compaction_ledger.domain.identity import ModelIdentity
+from compaction_ledger.domain.window import pin_proof, pin_reading
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.domain.window.tokens import Gauge, TokenizerCounter, Utf8Counter
@@ -454,3 +455,21 @@ def test_a_turn_costs_no_more_than_the_run_is_longer(parts: Parts) -> None:
         return min(taken)
 
     assert cost(run[-1], "long") < 8 * cost(run[len(run) // 4], "short")
+
+
+def test_a_long_message_is_read_once_for_all_quotes_of_it(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T9, T11: a document that a user pastes may state many constraints."""
+    lengths: list[int] = []
+
+    def counting(text: str) -> Any:
+        lengths.append(len(text))
+        return pin_reading.read(text)
+
+    monkeypatch.setattr(pin_proof, "read", counting)
+    text = "".join(f"Never open case {number}. " for number in range(500))
+    window = window_on(parts, rules=True, budget=100_000)
+    window.prepare([{"role": "user", "content": text}])
+    assert len(window.pins()) > 1
+    assert lengths == [len(text)]

@@ -19,6 +19,7 @@ from compaction_ledger.domain.window.commands import AcceptPin
 from compaction_ledger.domain.window.events import PinAccepted
 from compaction_ledger.domain.window.events import PinProposer as ProposedBy
 from compaction_ledger.domain.window.originals import Original, message_digest
+from compaction_ledger.domain.window.pin_proof import Readings
 from compaction_ledger.domain.window.pin_sources import find_in, users_parts
 from compaction_ledger.domain.window.pins import (
     PinProposer,
@@ -108,9 +109,9 @@ def propose_pins(
             failed.append((position, error.code))
             logger.warning("no pins are proposed of message %d: %s", position, error)
             continue
+        told = _Told(proposer.kind, readings={})
         for quote in _proposed(proposer, parts, position, refused, failed):
             try:
-                told = _Told(proposer.kind)
                 pin = _accept(context, session, (original, entry), quote, told)
             except PinRefused as refusal:
                 refused.append(RefusedQuote(position, quote, refusal.reason, str(refusal)))
@@ -177,11 +178,14 @@ def _entry(context: WindowContext, original: Original) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is told of a quote beside its words: who proposes it, what it corrects, in which part it is."""
+    """What is told of a quote beside its words: who proposes it, what it corrects, in which part it is, and
+    what was read of its message already.
+    """
 
     proposer: ProposedBy
     supersedes: str | None = None
     part: int | None = None
+    readings: Readings | None = None
 
 
 def _accept(
@@ -192,7 +196,9 @@ def _accept(
     told: _Told,
 ) -> PinAccepted:
     (original, entry), supersedes = found, told.supersedes
-    source, (start, end) = find_in(quote, users_parts(context.shape, entry), told.part)
+    source, (start, end) = find_in(
+        quote, users_parts(context.shape, entry), told.part, told.readings
+    )
     place = (entry.position, source.part, start)
 
     def recorded(state: WindowState) -> PinAccepted | None:
