@@ -8,17 +8,20 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from disks import small_disk
 from pg_ledgers import ledger_on
 from processes import Process, kill_all, tell, wait_for
 from window_runs import PLACE, growing
 from window_tasks import BUDGET, WORDS, opened, worker
 
 from compaction_ledger import Ledger
+from compaction_ledger.domain.errors import DiskFull
 from compaction_ledger.domain.window.events import (
     ChunkAttemptStarted,
     ChunkClaimed,
@@ -115,3 +118,34 @@ def asked(process: Process) -> str:
     tell(process)
     (digest, _) = wait_for(process, "request")
     return digest
+
+
+def test_a_full_disk_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
+    """T2, A11: requests go as they are, nothing is half recorded, and only room was missing."""
+    lists = list(growing(90, WORDS))
+    with small_disk(tmp_path / "small", 1_000) as folder:
+        filler = folder / "filler"
+        with Ledger.open(folder / "run.db") as ledger:
+            window = opened(ledger, 0)
+            call = window.wrap(lambda messages: messages)
+            for messages in lists[:40]:
+                call(messages=messages)
+            with suppress(OSError), filler.open("wb") as file:
+                for _ in range(1_000):
+                    file.write(b"x" * 1_024)
+                    file.flush()
+            refused: list[DiskFull] = []
+            for messages in lists[40:]:
+                try:
+                    window.prepare(messages)
+                except DiskFull as error:
+                    refused.append(error)
+            assert refused
+            assert call(messages=lists[-1]) is lists[-1]
+            filler.unlink()
+            prepared = window.prepare(lists[-1])
+            assert prepared.tokens <= BUDGET.limit
+            kept = ledger._parts.originals.read(KEY)
+            assert [original.position for original in kept] == list(range(len(lists[-1])))
+            said = {w.strip() for n, w in WORDS.items() if n < 90}
+            assert {pin.quote for pin in window.pins()} >= said  # T9
