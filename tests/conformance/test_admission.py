@@ -551,6 +551,7 @@ def test_given_an_eager_poller_when_nothing_has_changed_then_it_costs_no_write(
     taken(eager)
 
 
+@pytest.mark.slow
 def test_given_pollers_of_different_eagerness_when_they_compete_then_each_gets_its_share(
     shared: Shared,
 ) -> None:

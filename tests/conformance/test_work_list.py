@@ -342,6 +342,7 @@ def test_what_could_not_be_read_is_left_to_its_time(parts: Parts, backend: Backe
     assert take_one(parts.work).failures == 1
 
 
+@pytest.mark.slow
 def test_many_are_discovered(parts: Parts) -> None:
     for n in range(2_345):
         parts.transcripts.append(f"s{n % 7}", f"c{n}", [])

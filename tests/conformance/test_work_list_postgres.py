@@ -206,6 +206,7 @@ def test_one_of_many_begins_a_period(sessions: list[Parts]) -> None:
     assert found.count(None) == TAKERS - 1
 
 
+@pytest.mark.slow
 def test_what_rests_costs_nothing(backend: PostgresBackend) -> None:
     """Takers go by the indexes of what is due alone, whatever the planner believes."""
     parts = backend.open()

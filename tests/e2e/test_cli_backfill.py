@@ -106,6 +106,7 @@ def test_wrong_words_make_no_ledger(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stop_loses_nothing(folder: Path, path: Path) -> None:
     made = write_archive(folder, 2_400, each=240)
     words = ["backfill", folder, "--scope-from", "file", "--json", "--ledger", path]

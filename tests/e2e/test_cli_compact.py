@@ -201,6 +201,7 @@ def test_a_signal_stops_it_at_once_and_cleanly(
     assert call("compact", "chat", "--json", ledger=chat).fine().json["completed"] == 2
 
 
+@pytest.mark.slow
 def test_a_stop_is_told_to_people_too(chat: Path) -> None:
     with (
         model_server(hangs=True) as server,

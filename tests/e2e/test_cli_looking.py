@@ -173,6 +173,7 @@ def test_a_reader_that_leaves_is_no_error(demo_ledger: Path) -> None:
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_that_cannot_show_everything(demo_ledger: Path, encoding: str) -> None:
     words = ["assemble", "fund-research", "--budget", "30000", "--ledger", demo_ledger]
@@ -181,6 +182,7 @@ def test_a_terminal_that_cannot_show_everything(demo_ledger: Path, encoding: str
     assert "🐢" in str(made.json["request"])
 
 
+@pytest.mark.slow
 def test_colors_only_where_they_are_wanted(demo_ledger: Path) -> None:
     words = ["ranges", "--ledger", demo_ledger]
     assert "\x1b[" not in run(*words).fine().out

@@ -133,6 +133,7 @@ def open_folder() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_behind", [(), ("-wal",), ("-wal", "-shm")])
 def test_an_auditor_needs_no_right_to_write(
     demo_ledger: Path, open_folder: Path, left_behind: tuple[str, ...]

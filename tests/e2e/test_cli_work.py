@@ -90,6 +90,7 @@ def test_until_nothing_is_due(chat: Path, processes: int) -> None:
     assert again.out == "Nothing is due any more: 0 summaries made, 0 looks at conversations.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [pytest.param(1, marks=SLOW), 2])
 def test_each_line_is_a_document(
     chat: Path, processes: int, schemas: dict[str, Draft202012Validator]
@@ -109,6 +110,7 @@ def test_each_line_is_a_document(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_a_failure_is_a_finding(chat: Path, processes: int) -> None:
     with model_server(GOOD, finish="length") as server:
@@ -153,6 +155,7 @@ def test_wrong_words(chat: Path, words: list[str], code: str, said: str) -> None
     assert said in done.failed(code)
 
 
+@pytest.mark.slow
 def test_what_every_child_would_meet_ends_all_of_them(
     chat: Path, schemas: dict[str, Draft202012Validator]
 ) -> None:
@@ -168,6 +171,7 @@ def test_what_every_child_would_meet_ends_all_of_them(
 # --- told to end ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "number"),
     [
@@ -193,6 +197,7 @@ def test_a_signal_lets_calls_end(chat: Path, processes: int, number: signal.Sign
     call("verify", ledger=chat).fine()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "processes"),
     [
@@ -220,6 +225,7 @@ def test_calls_that_do_not_end_are_interrupted(chat: Path, processes: int, how: 
     assert run("work", "--until-idle", "--ledger", chat).fine().out.count(": summarized") == 6
 
 
+@pytest.mark.slow
 def test_without_a_parent_the_children_end(chat: Path) -> None:
     with (
         model_server(GOOD, waits=True) as server,
@@ -247,6 +253,7 @@ def test_it_ends_when_nobody_reads_any_more(chat: Path, processes: int) -> None:
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_what_else_is_printed_in_a_child_is_passed_on_as_it_is(chat: Path, tmp_path: Path) -> None:
     """By an exporter of telemetry to the console, say."""
     folder = tmp_path / "site"
@@ -312,6 +319,7 @@ def test_two_parents_share_the_work(place: str | Path, transcript: Path) -> None
 # --- health ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [pytest.param(1, marks=SLOW), 2])
 def test_health(chat: Path, processes: int, schemas: dict[str, Draft202012Validator]) -> None:
     port = free_port()

@@ -22,6 +22,8 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.postgres.migrating import migrate
 
+pytestmark = pytest.mark.slow
+
 LIMIT, LEASE = 3, 1.2
 SOON = LEASE + 15  # so much more is for a machine that is busy
 

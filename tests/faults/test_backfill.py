@@ -30,6 +30,7 @@ def safe_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.slow
 def test_a_thousand_pairs_and_two_kills(place: str, tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "archive", 1_000, each=40)
     _kill_in_the_archive(place, archive, tmp_path / "archive", 3)

@@ -219,6 +219,7 @@ def test_a_damaged_row_takes_no_other_with_it(
             assert damaged == ([0] if told else [])
 
 
+@pytest.mark.slow
 def test_the_command_line_says_that_a_row_is_damaged(
     damage: Callable[[str], Path | None],
 ) -> None:
@@ -240,6 +241,7 @@ def test_the_command_line_says_that_a_row_is_damaged(
         call("verify", ledger=path).fine()
 
 
+@pytest.mark.slow
 def test_garbage_in_the_table_of_generations_on_the_command_line(
     damage: Callable[[str], Path | None],
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_sender_without_a_store_is_no_error(store: PostgresBackend) -> None:
     HintSender(database).send()
 
 
+@pytest.mark.slow
 def test_who_waits_for_work_is_woken_by_what_another_process_notices(
     store: PostgresBackend,
 ) -> None:

@@ -16,6 +16,8 @@ from originals_stores import STORES, Store
 from originals_tasks import worker
 from processes import kill_all, run_all
 
+pytestmark = pytest.mark.slow
+
 SHARED = [
     "sqlite",
     "s3",

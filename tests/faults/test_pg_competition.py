@@ -15,6 +15,8 @@ from pg_ledgers import PgLedger, ledger_on
 from pg_servers import running_server
 from processes import output, running, wait_for
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ledger(pg_server: str) -> Iterator[PgLedger]:

@@ -26,6 +26,8 @@ from compaction_ledger.domain.errors import DiskFull, StoreUnavailable
 from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.usecases.range_session import Outcome
 
+pytestmark = pytest.mark.slow
+
 LONG = "x" * 5_900
 ROUND = 5_000
 SMALL_LOG = {"max_wal_size": "8MB", "min_wal_size": "2MB"}

@@ -32,6 +32,8 @@ from pg_servers import (
 )
 from psycopg import errors
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(__file__).parents[1] / "support"
 INSERT = "INSERT INTO note VALUES (%s)"
 

@@ -25,6 +25,8 @@ from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.infrastructure.postgres.connections import LedgerConnection
 from compaction_ledger.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["durable_server"]
 
 STRICT = 0

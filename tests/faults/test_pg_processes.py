@@ -25,6 +25,8 @@ from compaction_ledger.domain.errors import (
     NotTheHolder,
 )
 
+pytestmark = pytest.mark.slow
+
 JOB = made_up_job()
 SECOND = 1_000_000
 

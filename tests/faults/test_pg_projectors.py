@@ -35,6 +35,8 @@ from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.projections.postgres import PostgresReadModels, PostgresStore
 
+pytestmark = pytest.mark.slow
+
 RANGES = 120  # so many new rows are copied in
 STEPS = ["rows_at", "_copy", "advance"]
 """Where a projector stands still: it has the generation, it copies rows in, it is about to commit."""

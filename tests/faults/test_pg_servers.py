@@ -26,6 +26,8 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Cursor
 from compaction_ledger.usecases.range_session import Outcome
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["durable_server"]
 
 

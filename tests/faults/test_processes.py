@@ -130,6 +130,7 @@ class Competition:
 RANGES = 40
 
 
+@pytest.mark.slow
 def test_processes_compete_and_some_are_killed(store: SQLiteBackend) -> None:
     competition = Competition(store, seed=1)
     competition.run(workers=5, rounds=40, kills=3)
@@ -282,6 +283,7 @@ def test_a_worker_paused_past_its_lease_is_refused_though_nobody_took_over(
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
     store: SQLiteBackend,
 ) -> None:

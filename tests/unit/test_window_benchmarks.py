@@ -46,6 +46,7 @@ def test_a_measured_turn_has_chunks_pins_and_verbatim_messages(shape: str) -> No
     assert json.loads(case.floor()) == case.messages
 
 
+@pytest.mark.slow
 def test_costs_have_a_figure_for_each_shape_and_the_worst_of_them() -> None:
     figures = window_measures.over_floor(1, 1, small=300, large=600)
     for name in ("window_over_floor", "window_growth", "window_growth_over_floor"):

@@ -151,6 +151,7 @@ def broken(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
             ledger.work(pace=Pace(threads=1, until_idle=True))
 
 
+@pytest.mark.slow
 def test_nothing_of_it_goes_out(
     ledger: Ledger, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
