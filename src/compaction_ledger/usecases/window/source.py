@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compaction_ledger.domain.errors import DamagedOriginal, InvalidInput
 from compaction_ledger.domain.messages.interface import Part, Wire
 from compaction_ledger.domain.window.blocks import ChunkSummary, chunk_block
 from compaction_ledger.domain.window.chunks import ChunkJob, chunk_source_hash
 from compaction_ledger.domain.window.externalizing import large_result, result_digest, stub_text
-from compaction_ledger.domain.window.originals import Original, message_digest
+from compaction_ledger.domain.window.originals import Original
 from compaction_ledger.domain.window.structure import parse_structure
 from compaction_ledger.domain.window.summarization import ChunkLine, ChunkRequest
 from compaction_ledger.usecases.window.context import WindowContext
+from compaction_ledger.usecases.window.kept import checked
 
 READABLE = frozenset({"text", "call", "result"})
 
@@ -36,7 +35,7 @@ def read_source(context: WindowContext, job: ChunkJob) -> ChunkSource | None:
     originals = context.originals.read(context.key, job.first, job.last + 1)
     if len(originals) != job.last + 1 - job.first:
         return None
-    messages = [checked_message(context, original) for original in originals]
+    messages = [checked(original, context.shape, context.key.run) for original in originals]
     source = chunk_source_hash(
         context.key, context.shape.name, job.first, [original.digest for original in originals]
     )
@@ -46,18 +45,6 @@ def read_source(context: WindowContext, job: ChunkJob) -> ChunkSource | None:
     request = context.registry.request(job.prompt, lines)
     replaced = sum(len(original.wire) for original in originals if original.role != "system")
     return ChunkSource(request, replaced, lambda text: _rendered(job, text))
-
-
-def checked_message(context: WindowContext, original: Original) -> Wire:
-    """The message of an original whose digest holds. Raises :class:`DamagedOriginal`."""
-    try:
-        wire: Wire = json.loads(original.wire.decode("utf-8", "surrogatepass"))
-        digest = message_digest(context.shape.settled(wire))
-    except (ValueError, TypeError, AttributeError, InvalidInput) as error:
-        raise DamagedOriginal(f"message {original.id} cannot be read: {error}") from error
-    if digest != original.digest:
-        raise DamagedOriginal(f"message {original.id} is not what was kept")
-    return wire
 
 
 def _lines(
