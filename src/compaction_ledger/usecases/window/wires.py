@@ -112,7 +112,7 @@ class HostMessages:
             object_ = {key: self._back(member) for key, member in members.items()}
             return object_ if any(object_[key] is not members[key] for key in members) else members
         if isinstance(value, list):
-            items = cast("list[Any]", value)
+            items = cast("list[object]", value)
             list_ = [self._back(item) for item in items]
             return items if all(map(_is, list_, items)) else list_
         return value
