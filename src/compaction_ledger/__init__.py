@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.finish import Answer as Answer
     from compaction_ledger.domain.finish import FinishFacts as FinishFacts
     from compaction_ledger.domain.finish import Usage as Usage
+    from compaction_ledger.domain.history import Found as Found
     from compaction_ledger.domain.history import HistoryQuery as HistoryQuery
+    from compaction_ledger.domain.history import Hit as Hit
     from compaction_ledger.domain.identity import Job as Job
     from compaction_ledger.domain.identity import ModelIdentity as ModelIdentity
     from compaction_ledger.domain.identity import PromptVersion as PromptVersion
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.summarization import SummaryRequest as SummaryRequest
     from compaction_ledger.domain.transcript import NewMessage as NewMessage
     from compaction_ledger.domain.transcript import NewRun as NewRun
+    from compaction_ledger.domain.window.chunks import ChunkJob as ChunkJob
     from compaction_ledger.domain.window.events import PinAccepted as PinAccepted
     from compaction_ledger.domain.window.keys import WindowKey as WindowKey
     from compaction_ledger.domain.window.originals import Originals as Originals
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.window.pins import RulePinProposer as RulePinProposer
     from compaction_ledger.domain.window.placement import WindowManifest as WindowManifest
     from compaction_ledger.domain.window.policy import WindowBudget as WindowBudget
+    from compaction_ledger.domain.window.prompts import WindowPrompt as WindowPrompt
+    from compaction_ledger.domain.window.prompts import WindowPrompts as WindowPrompts
     from compaction_ledger.domain.window.structure import StructuredSummary as StructuredSummary
     from compaction_ledger.domain.window.summarization import ChunkRequest as ChunkRequest
     from compaction_ledger.domain.window.summarization import ChunkSummarizer as ChunkSummarizer
@@ -101,6 +106,8 @@ if TYPE_CHECKING:
     from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped
     from compaction_ledger.usecases.window.compacting import ChunkOutcome as ChunkOutcome
+    from compaction_ledger.usecases.window.holding import RejectedItem as RejectedItem
+    from compaction_ledger.usecases.window.pinning import RefusedQuote as RefusedQuote
     from compaction_ledger.usecases.window.preparing import Prepared as Prepared
     from compaction_ledger.window import Window as Window
     from compaction_ledger.worker import SignalStop as SignalStop
@@ -116,6 +123,7 @@ _HOMES = {
     "Backlog": "domain.work",
     "BrokenTranscript": "domain.errors",
     "BudgetTooSmall": "domain.errors",
+    "ChunkJob": "domain.window.chunks",
     "ChunkOutcome": "usecases.window.compacting",
     "ChunkRequest": "domain.window.summarization",
     "ChunkSummarizer": "domain.window.summarization",
@@ -130,9 +138,11 @@ _HOMES = {
     "ExtractiveChunkSummarizer": "infrastructure.summarizers.chunk_extractive",
     "ExtractiveSummarizer": "infrastructure.summarizers.extractive",
     "FinishFacts": "domain.finish",
+    "Found": "domain.history",
     "HistoryChanged": "domain.errors",
     "HistoryQuery": "domain.history",
     "HistorySearch": "usecases.history",
+    "Hit": "domain.history",
     "InvalidInput": "domain.errors",
     "InvalidSetting": "domain.errors",
     "Job": "domain.identity",
@@ -161,6 +171,8 @@ _HOMES = {
     "PydanticAIPinProposer": "infrastructure.pin_proposers.pydantic_ai",
     "PydanticAISummarizer": "infrastructure.summarizers.pydantic_ai",
     "Refused": "domain.errors",
+    "RefusedQuote": "usecases.window.pinning",
+    "RejectedItem": "usecases.window.holding",
     "RulePinProposer": "domain.window.pins",
     "Run": "domain.conversation",
     "S3Originals": "infrastructure.originals.s3",
@@ -184,6 +196,8 @@ _HOMES = {
     "WindowKey": "domain.window.keys",
     "WindowManifest": "domain.window.placement",
     "WindowPolicy": "domain.windows",
+    "WindowPrompt": "domain.window.prompts",
+    "WindowPrompts": "domain.window.prompts",
     "WindowTooSmall": "domain.errors",
 }
 

@@ -90,6 +90,10 @@ class AsyncWindow:
             partial(self.window.pin, quote, message=message, supersedes=supersedes)
         )
 
+    async def pins(self) -> tuple[PinAccepted, ...]:
+        """As :meth:`Window.pins`."""
+        return await self._ledger.run(self.window.pins)
+
     async def call_tool(self, name: str, arguments: str | Mapping[str, Any]) -> str:
         """As :meth:`Window.call_tool`."""
         return await self._ledger.run(partial(self.window.call_tool, name, arguments))

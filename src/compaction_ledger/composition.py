@@ -60,6 +60,7 @@ from compaction_ledger.usecases.stopping import Stop
 from compaction_ledger.usecases.telemetry import NO_TELEMETRY, Telemetry
 from compaction_ledger.usecases.transcribing import ImportedFile
 from compaction_ledger.usecases.watching import Gauges
+from compaction_ledger.usecases.window.remembering import WindowMemory
 from compaction_ledger.worker import worker_name
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Parts:
     admission: Admission
     shared_admission: SharedAdmission | None
     gate: OutageGate
+    windows: WindowMemory
     work: WorkList
     store: Callable[[], StoreStatus]
     close: Callable[[], None]
@@ -446,6 +448,7 @@ def parts_of(  # noqa: PLR0913 - the parts
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,
         gate=OutageGate(settings.outage_after),
+        windows=WindowMemory(lambda: OutageGate(settings.outage_after)),
         work=work,
         store=store,
         close=close_all,

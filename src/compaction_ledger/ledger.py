@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from compaction_ledger.domain.window.pins import PinProposer
     from compaction_ledger.domain.window.policy import WindowBudget
+    from compaction_ledger.domain.window.prompts import WindowPrompts
     from compaction_ledger.domain.window.summarization import ChunkSummarizer
     from compaction_ledger.domain.window.tokens import TokenCounter
     from compaction_ledger.window import Window
@@ -79,7 +80,8 @@ class Ledger:
 
     Whatever goes wrong is raised as a kind of :class:`compaction_ledger.LedgerError`; what your own
     transcripts and callbacks raise comes out as it is. :meth:`compact` ends with
-    :class:`compaction_ledger.Stopped`, which is no error, when your ``stop`` interrupts a call of the model.
+    :class:`compaction_ledger.Stopped`, which is no error, when your ``stop`` interrupts a call of the
+    model.
     """
 
     def __init__(
@@ -175,7 +177,8 @@ class Ledger:
 
         With ``update`` the file may be a later state of conversations that are known: new messages are
         appended, another text or status becomes a revision, and run states are recorded. If it is anything
-        else (a message is missing, say), nothing is stored and :class:`NotAnUpdate` names the first message.
+        else (a message is missing, say), nothing is stored and :class:`NotAnUpdate` names the first
+        message.
         """
         found = composition.read_file(Path(path), format, conversation)
         return transcribe(self._parts.transcripts, scope, found, update=update)
@@ -193,8 +196,8 @@ class Ledger:
 
         It can be ended anywhere and begun again: known conversations are brought up to date as by
         :meth:`import_file` with ``update``, and those that go on in the ledger are left as they are. What
-        is malformed is reported and stands in nobody's way. ``scope_from`` says whose the conversations are:
-        ``scope``'s (``"option"``), or that which their ``"folder"`` or ``"file"`` is named after.
+        is malformed is reported and stands in nobody's way. ``scope_from`` says whose the conversations
+        are: ``scope``'s (``"option"``), or that which their ``"folder"`` or ``"file"`` is named after.
         """
         archive = composition.archive(list(map(Path, places)), format, scope_from, scope)
         _, size = archive.measure()
@@ -475,21 +478,23 @@ class Ledger:
         proposer: PinProposer | Literal["rules"] | None = "rules",
         strict: bool = False,
         background: bool = True,
+        prompts: WindowPrompts | None = None,
     ) -> Window:
         """The window of one run of a conversation, while its agent works (T1 to T15).
 
-        ``budget`` is in tokens: a limit, or a :class:`WindowBudget`. ``shape`` names the provider's messages:
-        ``openai-chat``, ``openai-responses``, ``anthropic``, ``converse`` or ``pydantic-ai``. Without a
-        summarizer the embedded one is used, offline. ``proposer`` says which of the user's words are pinned:
-        ``"rules"``, one of your own, or ``None``. ``strict``: a summary that says what its source does not is
-        a failed attempt (T13). Without ``background`` chunks are summarized in :meth:`Window.compact`.
+        ``budget`` is in tokens: a limit, or a :class:`WindowBudget`. ``shape`` names the provider's
+        messages: ``openai-chat``, ``openai-responses``, ``anthropic``, ``converse`` or ``pydantic-ai``.
+        Without a summarizer the embedded one is used, offline. ``proposer`` says which of the user's words
+        are pinned: ``"rules"``, one of your own, or ``None``. ``strict``: a summary that says what its
+        source does not is a failed attempt (T13). ``prompts`` are the versions of what a summarizer is
+        told. Without ``background`` chunks are summarized in :meth:`Window.compact`.
         """
         from compaction_ledger.window_parts import (  # noqa: PLC0415 - on first use
             WindowOptions,
             open_window,
         )
 
-        options = WindowOptions(budget, shape, summarizer, counter, proposer, strict)
+        options = WindowOptions(budget, shape, summarizer, counter, proposer, strict, prompts)
         return open_window(
             self._parts, self._settings, (scope, conversation, run), options, background=background
         )

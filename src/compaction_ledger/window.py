@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self, cast
@@ -43,6 +43,11 @@ from compaction_ledger.usecases.window.wires import (
 logger = logging.getLogger(__name__)
 
 
+Observe = Callable[[int], None]
+PrepareWires = Callable[[Messages], tuple[Sequence[Any], Observe]]
+"""Prepares messages; with what to tell the tokens that the provider reports for these very ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowParts:
     """What the composition root puts a window together from."""
@@ -51,8 +56,8 @@ class WindowParts:
     compactor: ChunkCompactor
     history: HistorySearch
     proposer: PinProposer | None
-    capability: Callable[[Callable[[Messages], Sequence[Any]], Callable[[int], None]], Any]
-    """Makes the capability for agents of Pydantic AI, from what prepares and what observes: an extra."""
+    capability: Callable[[PrepareWires], Any]
+    """Makes the capability for agents of Pydantic AI, from what prepares: an extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Window:
         self._turn: Turn | None = None
         self._beside = 0
         self._sent = self._reused = 0
+        self._outcome: ChunkOutcome | None = None
+        self._error: Exception | None = None
 
     @property
     def key(self) -> WindowKey:
@@ -157,7 +164,11 @@ class Window:
             job, self._due = self._due, None
         if job is None:
             return None
-        outcome = self._parts.compactor.compact(job)
+        try:
+            outcome = self._outcome = self._parts.compactor.compact(job)
+        except Exception as error:
+            self._error = error
+            raise
         self._parts.context.follow()
         if outcome.result == "completed":
             self._plan_again()
@@ -176,6 +187,18 @@ class Window:
                     logger.info("nothing more is planned now: %s", error)
                 else:
                     self._due = due if isinstance(due, ChunkJob) else None
+
+    @property
+    def last_outcome(self) -> ChunkOutcome | None:
+        """What became of the newest chunk that was tried here, in the background or by :meth:`compact`."""
+        return self._outcome
+
+    @property
+    def last_error(self) -> Exception | None:
+        """The newest error that ended a compaction here; in the background it is logged and told nowhere
+        else.
+        """
+        return self._error
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for what runs in the background; whether it ended within about ``timeout`` seconds."""
@@ -272,14 +295,15 @@ class Window:
         """
         if self._parts.context.shape.name != "pydantic-ai":
             raise InvalidSetting("needs a window of the shape pydantic-ai", place="shape")
-        return self._parts.capability(self._prepare_wires, self.observe)
+        return self._parts.capability(self._prepare_wires)
 
-    def _prepare_wires(self, messages: Messages) -> Sequence[Any]:
+    def _prepare_wires(self, messages: Messages) -> tuple[Sequence[Any], Observe]:
         try:
-            return self.prepare(messages).messages
+            prepared, counted = self._prepare(messages, 0)
         except (StoreError, DamagedLog) as error:
             logger.warning("a request goes as it is: %s", error)
-            return messages
+            return messages, lambda _: None
+        return prepared.messages, partial(self._observe_of, prepared, counted)
 
     def _argument(self, argument: str | None) -> str:
         name = argument or ARGUMENTS.get(self._parts.context.shape.name)

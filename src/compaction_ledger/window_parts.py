@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,15 +14,14 @@ from compaction_ledger.domain.window.pins import PinProposer, RulePinProposer
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.domain.window.prompts import DEFAULT_WINDOW_PROMPTS, WindowPrompts
 from compaction_ledger.domain.window.summarization import ChunkSummarizer
-from compaction_ledger.domain.window.tokens import Gauge, TokenCounter, Utf8Counter
-from compaction_ledger.infrastructure.admission.outage import OutageGate
+from compaction_ledger.domain.window.tokens import TokenCounter, Utf8Counter
 from compaction_ledger.infrastructure.summarizers.chunk_extractive import ExtractiveChunkSummarizer
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.reading import follow
 from compaction_ledger.usecases.stopping import NeverStop
 from compaction_ledger.usecases.window.compacting import ChunkCompactor
-from compaction_ledger.usecases.window.context import Messages, WindowContext
-from compaction_ledger.window import Window, WindowParts
+from compaction_ledger.usecases.window.context import WindowContext
+from compaction_ledger.window import PrepareWires, Window, WindowParts
 from compaction_ledger.worker import worker_name
 
 
@@ -40,7 +38,7 @@ class WindowOptions:
     counter: TokenCounter | None = None
     proposer: PinProposer | Literal["rules"] | None = "rules"
     strict: bool = False
-    prompts: WindowPrompts = DEFAULT_WINDOW_PROMPTS
+    prompts: WindowPrompts | None = None
 
 
 def open_window(
@@ -51,26 +49,30 @@ def open_window(
     *,
     background: bool,
 ) -> Window:
-    """The window of one run: scope, conversation, run. Raises :class:`InvalidInput` kinds."""
+    """The window of one run: scope, conversation, run. Raises :class:`InvalidInput` kinds.
+
+    Its corrected counts and the gate before its summarizer are those of earlier windows on this ledger.
+    """
     key = WindowKey(*place)
     check_key(key)
     budget = options.budget
     context = WindowContext(
         log=parts.context.log,
         originals=parts.originals,
-        registry=options.prompts,
+        registry=options.prompts or DEFAULT_WINDOW_PROMPTS,
         key=key,
         shape=shape_named(options.shape),
         budget=WindowBudget(budget) if isinstance(budget, int) else budget,
-        gauge=Gauge(options.counter or Utf8Counter()),
+        gauge=parts.windows.gauge(key, options.counter or Utf8Counter()),
         telemetry=parts.context.telemetry,
         follow=partial(follow, parts.context),
     )
+    summarizer = options.summarizer or ExtractiveChunkSummarizer()
     compactor = ChunkCompactor(
         context=context,
-        summarizer=options.summarizer or ExtractiveChunkSummarizer(),
+        summarizer=summarizer,
         admission=parts.admission,
-        gate=OutageGate(settings.outage_after),
+        gate=parts.windows.gate(summarizer.model),
         holder=worker_name(),
         lease=int(settings.lease_seconds * 1_000_000),
         longest_attempt=int(settings.longest_attempt_seconds * 1_000_000),
@@ -84,15 +86,13 @@ def open_window(
     )
 
 
-def _capability(
-    prepare: Callable[[Messages], Sequence[Any]], observe: Callable[[int], None]
-) -> Any:
+def _capability(prepare: PrepareWires) -> Any:
     with extra("openai"):
         from compaction_ledger.infrastructure.agent_hooks.pydantic_ai import (  # noqa: PLC0415 - an extra
             WindowCapability,
         )
 
-    return WindowCapability(prepare, observe)
+    return WindowCapability(prepare)
 
 
 def _proposer(proposer: PinProposer | Literal["rules"] | None) -> PinProposer | None:

@@ -76,6 +76,6 @@ def test_every_function_of_dispatch_has_its_signature(line: str) -> None:
 def test_no_signature_is_left_over() -> None:
     real = {line for kind in (Ledger, AsyncLedger, SignalStop, Window) for line in _methods(kind)}
     real |= set(DISPATCH)
-    properties = {"transcripts", "policy", "requested", "history"}
+    properties = {"transcripts", "policy", "requested", "history", "last_outcome"}
     listed = set(re.findall(r"^- `([^`]+)`", TEXT, re.MULTILINE))
     assert listed <= real | properties

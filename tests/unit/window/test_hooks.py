@@ -20,6 +20,7 @@ from window_runs import RememberingSummarizer, window_on
 from compaction_ledger import Ledger
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import InvalidSetting, StoreUnavailable
+from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.messages.shapes import shape_named
 from compaction_ledger.domain.window.policy import WindowBudget
 
@@ -246,3 +247,51 @@ def test_the_providers_figures_correct_the_counts(parts: Parts) -> None:
     create(messages=messages)
     before = window.prepare(messages).tokens
     assert 30 <= before <= 34
+
+
+def test_what_a_provider_reported_is_known_when_the_run_is_opened_again(parts: Parts) -> None:
+    """A backend may open a window for every request."""
+    messages: list[Any] = [{"role": "user", "content": asked(0)}]
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    before = window.prepare(messages).tokens
+    window.observe(before // 4)
+    again = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    assert again.prepare(messages).tokens <= before // 3
+    other = window_on(parts, budget=BUDGET, place=("tenant", "support", "run-2"))
+    assert other.prepare(messages).tokens == before
+
+
+def test_an_outage_is_known_to_every_window_of_its_summarizer(parts: Parts) -> None:
+    """D3: not each run finds it out for itself."""
+    results: list[str] = []
+    for run in range(6):
+        away = RememberingSummarizer(lambda _: Answer(fault="provider_unavailable"))
+        window = window_on(parts, away, budget=BUDGET, place=("tenant", "support", f"run-{run}"))
+        messages: list[Any] = []
+        for number in range(60):
+            messages.append({"role": "user", "content": asked(number)})
+            if window.prepare(messages).due is not None:
+                break
+            messages.append({"role": "assistant", "content": "It is open."})
+        outcome = window.compact()
+        assert outcome is not None
+        assert window.last_outcome is outcome
+        results.append(outcome.result)
+    assert results == ["failed"] * 3 + ["outage"] * 3
+
+
+def test_an_error_in_the_background_can_be_asked_for(parts: Parts) -> None:
+    def wrong_key(_: object) -> Answer:
+        raise InvalidSetting("no such key", place="model")
+
+    with window_on(
+        parts, RememberingSummarizer(wrong_key), budget=BUDGET, background=True
+    ) as window:
+        messages: list[Any] = []
+        for number in range(60):
+            messages.append({"role": "user", "content": asked(number)})
+            window.prepare(messages)
+            messages.append({"role": "assistant", "content": "It is open."})
+        assert window.wait(30)
+        assert isinstance(window.last_error, InvalidSetting)
+        assert window.last_outcome is None
