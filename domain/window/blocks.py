@@ -79,6 +79,15 @@ def pins_block(pins: Iterable[ShownPin]) -> str:
     )
 
 
+def no_room_for_pins(count: int) -> str:
+    """What says that words of the user that are pinned do not stand in the request."""
+    said = "one statement" if count == 1 else f"{count} statements"
+    return (
+        f"[{said} that the user pinned in earlier messages have no room here; "
+        "search_conversation_history finds them]"
+    )
+
+
 def omission_block(first: int, last: int) -> str:
     """What says that messages are not in the request at all."""
     return (

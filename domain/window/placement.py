@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Literal
 
 from compaction_ledger.domain.canonical import tagged_sha256
@@ -21,6 +21,7 @@ from compaction_ledger.domain.window.blocks import (
     RecordedPin,
     ShownPin,
     chunk_block,
+    no_room_for_pins,
     omission_block,
     pins_block,
     place_pins,
@@ -84,14 +85,15 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class WindowManifest:
-    """What a request holds and what not (H8). Tokens and bytes are those of the messages; ``limit``
-    includes ``beside``.
+    """What a request holds and what not (H8). ``pins_left_out``: for which there was no room at all.
+    Tokens and bytes are those of the messages; ``limit`` includes ``beside``.
     """
 
     shape: str
     messages: tuple[DeliveredMessages, ...]
     chunks: tuple[DeliveredChunk, ...]
     pins: tuple[str, ...]
+    pins_left_out: tuple[str, ...]
     stubs: tuple[DeliveredStub, ...]
     tokens: int
     beside: int
@@ -111,10 +113,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Chunks ``gone``: how many of the oldest are left to search. ``cut``: where the verbatim turns begin."""
+    """Chunks ``gone``: how many of the oldest are left to search. ``cut``: where the verbatim turns begin.
+
+    ``pins_gone``: how many pins have no room, in the order in which they are given up.
+    """
 
     gone: int
     cut: int
+    pins_gone: int = 0
 
 
 def place(
@@ -140,6 +146,7 @@ class _Placing:
         ]
         self.covered = holding.chunks[-1].last + 1 if holding.chunks else 0
         self.totals = [0, *accumulate(transcript.tokens)]
+        self.given_up = _in_order_of_giving_up(holding.pins)
 
     def request(self) -> Request:
         gone = self._left_to_search()
@@ -147,7 +154,7 @@ class _Placing:
         allowed = self.room.limit - self.room.beside
         if made.manifest.tokens <= allowed:
             return made
-        for layout in self._smaller(gone):
+        for layout in (*self._smaller(gone), *self._without_pins()):
             made = self._make(layout)
             if made.manifest.tokens <= allowed:
                 return made
@@ -175,6 +182,18 @@ class _Placing:
             *(_Layout(gone, place) for place in cuts),
             *(_Layout(n, later[-1]) for n in range(gone + 1, len(self.blocks) + 1)),
         ]
+
+    def _without_pins(self) -> Iterator[_Layout]:
+        """At the very last pins: the last exchange alone may not be refused for them (T6).
+
+        First those that a newer one has replaced, then those that rules or a model proposed, the oldest
+        first, then the host's own. In eighths of them all.
+        """
+        later = self._boundaries_behind(self.covered)
+        cut = later[-1] if later else self.covered
+        count = len(self.given_up)
+        for gone in sorted({-(-count * eighths // 8) for eighths in range(1, 9)} - {0}):
+            yield _Layout(len(self.blocks), cut, gone)
 
     def _boundaries_behind(self, position: int) -> Sequence[int]:
         boundaries = self.transcript.boundaries
@@ -221,7 +240,7 @@ class _Placing:
         position = head
         if layout.gone:
             lead.append(omission_block(self.chunks[0].first, self.chunks[layout.gone - 1].last))
-            lost = [pin for pins in self.pins.of_chunks[: layout.gone] for pin in pins]
+            lost = self._kept(layout, chain(*self.pins.of_chunks[: layout.gone]))
             if lost:
                 lead.append(pins_block(lost))
                 shown += lost
@@ -239,12 +258,18 @@ class _Placing:
         told = {pin.pin.pin_id for pin in shown}
         apart = [  # what the verbatim turns do not say, or what corrects a pin that stands above
             pin
-            for pin in self.pins.elsewhere
+            for pin in self._kept(layout, self.pins.elsewhere)
             if pin.pin.message < layout.cut or pin.pin.supersedes in told
         ]
         if apart:
             lead.append(pins_block(apart))
+        if layout.pins_gone:
+            lead.append(no_room_for_pins(layout.pins_gone))
         return lead, [pin.pin.pin_id for pin in (*shown, *apart)]
+
+    def _kept(self, layout: _Layout, pins: Iterable[ShownPin]) -> list[ShownPin]:
+        gone = set(self.given_up[: layout.pins_gone])
+        return [pin for pin in pins if pin.pin.pin_id not in gone]
 
     def _instructions(self, start: int, stop: int) -> list[Wire]:
         places = self.transcript.instructions
@@ -266,6 +291,7 @@ class _Placing:
                 for c in self.chunks[layout.gone :]
             ),
             pins=tuple(pins),
+            pins_left_out=tuple(self.given_up[: layout.pins_gone]),
             stubs=tuple(
                 DeliveredStub(s.message, s.part, s.digest, s.size)
                 for s in self.transcript.stubs
@@ -298,6 +324,20 @@ class _Placing:
             start = place + 1
         if start < stop:
             yield DeliveredMessages(start, stop - 1, *how)
+
+
+def _in_order_of_giving_up(pins: Sequence[RecordedPin]) -> list[str]:
+    """The pins' ids: first what would be missed least."""
+    replaced = {recorded.pin.supersedes for recorded in pins}
+    ordered = sorted(
+        pins,
+        key=lambda recorded: (
+            recorded.pin.pin_id not in replaced,
+            recorded.pin.proposer == "caller",
+            recorded.index,
+        ),
+    )
+    return [recorded.pin.pin_id for recorded in ordered]
 
 
 def _joined(groups: Iterable[DeliveredMessages]) -> Iterator[DeliveredMessages]:

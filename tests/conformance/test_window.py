@@ -403,6 +403,26 @@ def test_a_pin_reaches_every_later_request(parts: Parts) -> None:
     assert [pin.quote for pin in window.pins()] == [said.strip() for said in words.values()]
 
 
+def test_pins_never_make_a_run_impossible(parts: Parts) -> None:
+    """T6: only the last exchange alone may be too large. What has no room is named, and found by search."""
+    window = window_on(parts, RememberingSummarizer(), budget=3_000, rules=True)
+    messages: list[dict[str, Any]] = []
+    for number in range(60):
+        said = f"Never open the case {number} without asking the owner of case {number} before."
+        messages.append({"role": "user", "content": said})
+        prepared = window.prepare(messages)
+        assert prepared.tokens <= 3_000
+        assert CHECK(prepared.messages) == []
+        messages.append({"role": "assistant", "content": "Understood."})
+        window.compact()
+    assert len(window.pins()) == 60
+    told = {*prepared.manifest.pins, *prepared.manifest.pins_left_out}
+    assert prepared.manifest.pins_left_out
+    assert {pin.pin_id for pin in window.pins()[:-1]} <= told
+    assert "pinned in earlier messages have no room here" in text_of(prepared.messages)
+    assert "case 3 " in window.history.search('"open the case 3 without"').hits[0].quote
+
+
 def test_a_pin_that_nobody_said_is_refused(parts: Parts) -> None:
     window = window_on(parts)
     window.prepare([{"role": "user", "content": "At most $5,000 in all."}])
