@@ -167,4 +167,4 @@ def test_rebuilds_under_writes_are_a_fold_from_zero(ledger: PgLedger, tmp_path: 
 @pytest.mark.slow
 def test_rebuilds_under_many_writes_are_a_fold_from_zero(tmp_path: Path) -> None:
     with running_server() as server, ledger_on(server.url()) as ledger:
-        rebuild_under_writes(ledger, tmp_path, 200)
+        rebuild_under_writes(ledger, tmp_path, 80)

@@ -48,7 +48,9 @@ def _no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ALL = pytest.param(1, id="all", marks=[pytest.mark.slow, pytest.mark.timeout(900)])
 SOME_AND_ALL = pytest.mark.parametrize("every", [pytest.param(13, id="some"), ALL])
-FEW_AND_ALL = pytest.mark.parametrize("every", [pytest.param(83, id="few"), ALL])
+FEW_AND_ALL = pytest.mark.parametrize(
+    "every", [pytest.param(83, id="few"), pytest.param(3, id="many", marks=ALL.marks)]
+)
 
 # --- transcripts --------------------------------------------------------------------------------
 

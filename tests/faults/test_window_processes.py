@@ -57,8 +57,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     "load",
     [
         pytest.param(Load(2, 12, 1, 1), id="few"),
-        pytest.param(Load(5, 60, 12, 2), id="many", marks=pytest.mark.slow),
-        pytest.param(Load(4, 60, 30, 3), id="often-killed", marks=pytest.mark.slow),
+        pytest.param(Load(5, 40, 8, 2), id="many", marks=pytest.mark.slow),
+        pytest.param(Load(4, 40, 16, 3), id="often-killed", marks=pytest.mark.slow),
     ],
 )
 def test_processes_that_are_killed_leave_a_run_that_holds(place: str, load: Load) -> None:

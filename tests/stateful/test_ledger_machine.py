@@ -659,7 +659,7 @@ MACHINES = {
     for name, store in BACKENDS.items()
 }
 # How many examples are tried, in a few seconds and at length, where it takes longer than elsewhere.
-EXAMPLES = {"postgres": (3, 10), "sqlite": (12, 75)}
+EXAMPLES = {"postgres": (3, 6), "sqlite": (12, 30)}
 
 
 def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:
@@ -683,7 +683,7 @@ def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model(kind: str) -> None:
-    examples, _ = EXAMPLES.get(kind, (25, 150))
+    examples, _ = EXAMPLES.get(kind, (25, 60))
     run(MACHINES[kind], examples, steps=25)
 
 
@@ -692,5 +692,5 @@ def test_workers_against_the_plain_model(kind: str) -> None:
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model_at_length(kind: str) -> None:
-    _, examples = EXAMPLES.get(kind, (25, 150))
+    _, examples = EXAMPLES.get(kind, (25, 60))
     run(MACHINES[kind], examples, steps=60)

@@ -268,4 +268,4 @@ def test_a_window_in_memory_is_as_the_plain_model_says() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BACKENDS))
 def test_a_window_on_every_store_is_as_the_plain_model_says(name: str) -> None:
-    run(BACKENDS[name], examples=400 if name == "memory" else 25, steps=60)
+    run(BACKENDS[name], examples=120 if name == "memory" else 10, steps=60)

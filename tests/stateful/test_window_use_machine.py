@@ -320,4 +320,4 @@ def test_whatever_an_agent_does_its_requests_hold(shape: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_whatever_an_agent_does_for_long_its_requests_hold(shape: str) -> None:
-    run(shape, examples=100, steps=60)
+    run(shape, examples=30, steps=60)

@@ -158,7 +158,7 @@ by_name = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__nam
 
 @by_name
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_it_holds(shape: str, check: Check, data: st.DataObject) -> None:
     check(shape, data)
@@ -167,7 +167,7 @@ def test_it_holds(shape: str, check: Check, data: st.DataObject) -> None:
 @pytest.mark.slow
 @by_name
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_it_holds_at_length(shape: str, check: Check, data: st.DataObject) -> None:
     check(shape, data)
