@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-LAYOUT = f"1/{unicodedata.unidata_version}"
+LAYOUT = f"2/{unicodedata.unidata_version}"
 """Changes with every change of what is made of a text: an index of another layout is made anew."""
 
 LONGEST_TERM = 64

@@ -30,6 +30,7 @@ from compaction_ledger.domain.messages.wires import (
     not_a_result,
     same_value,
     text_id,
+    with_speakers,
     without_members,
 )
 
@@ -94,7 +95,9 @@ class Anthropic:
         content = wire.get("content")
         if isinstance(content, str):
             return [Part(0, "text", content)]
-        return [_part(index, members(block)) for index, block in enumerate(items(content))]
+        parts = [_part(index, members(block)) for index, block in enumerate(items(content))]
+        holds_results = any(_is_result(members(block).get("type")) for block in items(content))
+        return with_speakers(parts, wire.get("role"), holds_results=holds_results)
 
     def is_settled_alike(self, one: Wire, other: Wire) -> bool:
         """See :meth:`MessageShape.is_settled_alike`."""

@@ -29,6 +29,7 @@ from compaction_ledger.domain.messages.wires import (
     not_a_result,
     same_value,
     text_id,
+    with_speakers,
 )
 
 _ROLES: dict[str, EntryRole] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -72,9 +73,11 @@ class Converse:
 
     def parts(self, wire: Wire) -> list[Part]:
         """See :meth:`MessageShape.parts`."""
-        server = wire["role"] == "assistant"
-        content = items(wire.get("content"))
-        return [_part(index, members(block), server=server) for index, block in enumerate(content)]
+        role, content = wire.get("role"), items(wire.get("content"))
+        server = role == "assistant"
+        parts = [_part(index, members(block), server=server) for index, block in enumerate(content)]
+        holds_results = any("toolResult" in members(block) for block in content)
+        return with_speakers(parts, role, holds_results=holds_results)
 
     def is_settled_alike(self, one: Wire, other: Wire) -> bool:
         """See :meth:`MessageShape.is_settled_alike`."""

@@ -53,7 +53,8 @@ class Part(NamedTuple):
     ``text`` is exactly the wire's own text: of a call its arguments as they stand (a string as it is, an
     object as compact JSON), of a result its text (several blocks joined by a line feed), of media nothing.
     ``name`` is the tool's, of calls, and of results where the wire says it. ``call_id`` is set for calls
-    and results.
+    and results. ``role`` says whose words they are where they are not those of the message's role: of text
+    beside a tool's result, the user's; of a system prompt beside the user's, the system's (T7, T9).
     """
 
     part: int
@@ -61,6 +62,7 @@ class Part(NamedTuple):
     text: str
     name: str | None = None
     call_id: str | None = None
+    role: EntryRole | None = None
 
 
 class Problem(NamedTuple):

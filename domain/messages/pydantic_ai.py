@@ -39,6 +39,13 @@ _PARTS: dict[object, PartKind] = {
     "thinking": "thinking",
     "file": "media",
 }
+_SPEAKERS: dict[object, EntryRole] = {
+    "system-prompt": "system",
+    "user-prompt": "user",
+    "tool-return": "tool",
+    "retry-prompt": "tool",
+    "retry-feedback": "tool",
+}
 _MEDIA = frozenset(
     {"image-url", "audio-url", "video-url", "document-url", "binary", "uploaded-file"}
 )
@@ -49,7 +56,8 @@ class PydanticAI:
 
     A request that holds a tool return has the role ``tool``; else, if it holds a user's prompt, ``user``,
     and it begins a turn; else ``system``, unless there is a retry in it: that is the framework speaking in
-    the user's place, which begins no turn. A retry with a tool's name answers a call. Calls of tools that
+    the user's place, which begins no turn, and its part has the role ``tool``: nobody's own words. A retry
+    with a tool's name answers a call. Calls of tools that
     the provider runs itself have their return in the same response. Cache markers are the pieces of kind
     ``cache-point`` in a user's prompt.
     """
@@ -85,7 +93,16 @@ class PydanticAI:
 
     def parts(self, wire: Wire) -> list[Part]:
         """See :meth:`MessageShape.parts`."""
-        return [_part(index, members(part)) for index, part in enumerate(items(wire.get("parts")))]
+        parts = [members(part) for part in items(wire.get("parts"))]
+        read = [_part(index, part) for index, part in enumerate(parts)]
+        if wire.get("kind") != "request":
+            return read
+        role = _request(wire, parts, 0).role
+        speakers = [_speaker(part) for part in parts]
+        return [
+            part if speaker in (None, role) else part._replace(role=speaker)
+            for part, speaker in zip(read, speakers, strict=True)
+        ]
 
     def is_settled_alike(self, one: Wire, other: Wire) -> bool:
         """See :meth:`MessageShape.is_settled_alike`."""
@@ -101,21 +118,27 @@ class PydanticAI:
     def assemble(self, messages: Sequence[Wire], cut: int, lead: Sequence[Lead]) -> list[Wire]:
         """See :meth:`MessageShape.assemble`; the texts become user prompts ahead of the turn's own parts.
 
-        System prompts beside the user's prompt of the first request stay, in a request of their own. The
-        parts made here have no time stamp: nothing in them may differ from one request to the next (T10).
+        System prompts beside other parts stay, of all requests that are cut away, in order: those of the
+        first request in a request of their own, in front; those of later ones behind the texts, ahead of
+        the turn's own parts, for what stands before them must not change when a later cut adds to them
+        (T10). The parts made here have no time stamp: nothing in them may differ from one request to the
+        next.
         """
         head = self.head(messages)
         start = max(cut, head)
-        texts = [_prompt(each) for each in lead if isinstance(each, str)]
+        left = messages[head:start]
         kept = [each for each in lead if not isinstance(each, str)]
+        alone = {id(each) for each in kept}
+        beside = [prompt for each in left[1:] if id(each) not in alone for prompt in _prompts(each)]
+        before = [*(_prompt(each) for each in lead if isinstance(each, str)), *beside]
         retained = list(messages[start:])
-        if texts and retained and retained[0]["kind"] == "request":
+        if before and retained and retained[0]["kind"] == "request":
             turn = retained[0]
             rest = {key: value for key, value in turn.items() if key != "parts"}
-            retained[0] = {"parts": [*texts, *turn["parts"]], **rest}
-        elif texts:
-            retained.insert(0, {"parts": texts, "kind": "request"})
-        return [*messages[:head], *_system_parts(messages[head:start]), *kept, *retained]
+            retained[0] = {"parts": [*before, *turn["parts"]], **rest}
+        elif before:
+            retained.insert(0, {"parts": before, "kind": "request"})
+        return [*messages[:head], *_first_prompts(left, alone), *kept, *retained]
 
     def head(self, messages: Sequence[Wire]) -> int:
         """See :meth:`MessageShape.head`."""
@@ -151,14 +174,19 @@ def _prompt(text: str) -> Wire:
     return {"content": text, "part_kind": "user-prompt"}
 
 
-def _system_parts(left: Sequence[Wire]) -> list[Wire]:
+def _prompts(message: Wire) -> list[Wire]:
+    """The system prompts of a request, none of a response."""
+    if message["kind"] != "request":
+        return []
+    return [part for part in message["parts"] if part["part_kind"] == "system-prompt"]
+
+
+def _first_prompts(left: Sequence[Wire], alone: set[int]) -> list[Wire]:
     """Of the first request, if it is cut away: a request of only its system prompts, if it has any."""
-    if not left or left[0]["kind"] != "request":
+    prompts = _prompts(left[0]) if left and id(left[0]) not in alone else []
+    if not prompts:
         return []
-    parts = [part for part in left[0]["parts"] if part["part_kind"] == "system-prompt"]
-    if not parts:
-        return []
-    return [{key: parts if key == "parts" else value for key, value in left[0].items()}]
+    return [{key: prompts if key == "parts" else value for key, value in left[0].items()}]
 
 
 def _kind(part: object, position: int, index: int) -> str:
@@ -211,6 +239,13 @@ def _response(parts: Sequence[Any], position: int) -> tuple[Sequence[Call], Sequ
 def _is_result(part: Wire) -> bool:
     kind = part["part_kind"]
     return kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name") is not None)
+
+
+def _speaker(part: Wire) -> EntryRole | None:
+    """Who says a part of a request; ``None`` where its kind is unknown."""
+    if part["part_kind"] == "speech":
+        return "user" if part.get("speaker") == "user" else "assistant"
+    return _SPEAKERS.get(part["part_kind"])
 
 
 def _part(index: int, part: Wire) -> Part:

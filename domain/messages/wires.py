@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from compaction_ledger.domain.errors import InvalidInput, MalformedMessage
-from compaction_ledger.domain.messages.interface import Wire
+from compaction_ledger.domain.messages.interface import Part, Wire
 
 NO_TURN = False
 """``begins_turn`` of what begins none."""
@@ -57,6 +57,15 @@ def objects(value: object, position: int, member: str) -> list[Wire]:
                 position, f"{member}[{index}]", f"is not a JSON object but {type(item).__name__}"
             )
     return cast("list[Wire]", value)
+
+
+def with_speakers(parts: list[Part], role: object, *, holds_results: bool) -> list[Part]:
+    """The parts of a message that may bring results of tools, and words of the user beside them (T9)."""
+    if not holds_results:
+        return parts
+    if role == "user":  # the message is the tool's: what is no result in it is the user's
+        return [p if p.kind == "result" or p.call_id else p._replace(role="user") for p in parts]
+    return [p._replace(role="tool") if p.kind == "result" else p for p in parts]
 
 
 def not_a_result(part: int) -> InvalidInput:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from compaction_ledger.domain.errors import PinRefused
-from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part, Wire
+from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part
 from compaction_ledger.domain.window.pin_proof import Readings, check_quote, prove
-
-_PROMPT = "user-prompt"
 
 
 def users_parts(shape: MessageShape, entry: Entry) -> list[Part]:
@@ -23,7 +20,7 @@ def users_parts(shape: MessageShape, entry: Entry) -> list[Part]:
     return [
         part
         for part in shape.parts(entry.wire)
-        if part.kind == "text" and _is_spoken_by_user(entry.wire, part.part)
+        if part.kind == "text" and part.role in (None, "user")
     ]
 
 
@@ -60,15 +57,3 @@ def find_in(
 
 _BETWEEN = "\n\n"
 _NEARNESS: Mapping[str, int] = {"out_of_context": 2, "part_of_a_token": 1}
-
-
-def _is_spoken_by_user(wire: Wire, part: int) -> bool:
-    """Whether a part is the user's, as far as the message tells its parts apart by a ``part_kind``."""
-    parts: object = wire.get("parts")
-    if not isinstance(parts, list):
-        return True
-    each = cast("list[object]", parts)
-    spoken = each[part] if part < len(each) else None
-    if not isinstance(spoken, Mapping):
-        return True
-    return cast("Mapping[str, object]", spoken).get("part_kind", _PROMPT) == _PROMPT

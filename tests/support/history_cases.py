@@ -10,7 +10,6 @@ from backends import START
 
 from compaction_ledger.composition import Parts, history_search
 from compaction_ledger.domain.history import Found, HistoryQuery
-from compaction_ledger.domain.messages.interface import EntryRole
 from compaction_ledger.domain.messages.shapes import SHAPES
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.domain.window.keys import WindowKey
@@ -65,9 +64,9 @@ def originals(
     """Messages as they are kept, one second apart; each of a user's begins an exchange."""
     found: list[NewOriginal] = []
     exchange = first_exchange
-    for number, wire in enumerate(wires):
-        role: EntryRole = wire["role"]
-        exchange += role == "user"
+    for number, (wire, entry) in enumerate(zip(wires, SHAPES[shape].read(wires), strict=True)):
+        role = entry.role
+        exchange += entry.begins_turn
         settled = SHAPES[shape].settled(wire)
         moment = at + number * SECOND
         found.append(NewOriginal(role, exchange, moment, wire_bytes(wire), message_digest(settled)))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction_ledger.domain.errors import (
-    DamagedOriginal,
     InvalidInput,
     UnknownConversation,
     UnknownMessage,
@@ -29,9 +28,8 @@ from compaction_ledger.usecases.history_sources import (
     Lines,
     Runs,
     check_page,
-    is_sound,
-    parts_of,
 )
+from compaction_ledger.usecases.window.kept import checked
 
 MOST_CHARACTERS = 20_000
 DEFAULT_CHARACTERS = 8_000
@@ -43,13 +41,17 @@ _RUN_MESSAGE = re.compile(r"m(0|[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """A piece of one part's text, which begins at character ``start`` of the part."""
+    """A piece of one part's text, which begins at character ``start`` of the part.
+
+    ``role`` says who said it where that is another than the message's role.
+    """
 
     part: int
     kind: PartKind
     name: str | None
     start: int
     text: str
+    role: EntryRole | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,19 +223,20 @@ class HistorySearch:
         return hits, sum(place not in texts for place in places)
 
     def _read_of_run(self, run: str, message_id: str, start: int, length: int) -> Reading:
-        found = _RUN_MESSAGE.fullmatch(message_id)
+        named = _RUN_MESSAGE.fullmatch(message_id)
         shape = self._runs.shape(run)
-        if found is None or shape is None:
+        if named is None or shape is None:
             raise _unknown(message_id)
-        key, position = self._runs.key(run), int(found[1])
+        key, position = self._runs.key(run), int(named[1])
         if position >= self._stores.originals.count(key):
             raise _unknown(message_id)
-        (original,) = self._stores.originals.read(key, position, position + 1)
-        if not is_sound(original, shape):
-            raise DamagedOriginal(f"message {original.id} is not what was kept")
+        found = self._stores.originals.read(key, position, position + 1)
+        if not found:  # forgotten since
+            raise _unknown(message_id)
+        original = found[0]
         where = original.position, 0, original.role, original.exchange, original.at
         place = Place("run", run, original.id, *where)
-        return _page(place, parts_of(original, shape), start, length)
+        return _page(place, shape.parts(checked(original, shape, run)), start, length)
 
 
 def _hit(place: Place, text: str, query: HistoryQuery) -> Hit | None:
@@ -256,7 +259,8 @@ def _page(place: Place, parts: Sequence[Part], start: int, length: int) -> Readi
         last = min(start + length - before, len(part.text))
         before += len(part.text)
         if first < last or (not part.text and start <= before <= start + length):
-            pieces.append(PartText(part.part, part.kind, part.name, first, part.text[first:last]))
+            text = part.text[first:last]
+            pieces.append(PartText(part.part, part.kind, part.name, first, text, part.role))
     source, run, message_id, _, _, role, pair, at = place
     after = _next(start, length, whole)
     return Reading(message_id, run, source, role, pair, at, whole, start, pieces, after)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compaction_ledger.domain.history import Found, Hit
-from compaction_ledger.usecases.history import Reading, ResultPage
+from compaction_ledger.usecases.history import PartText, Reading, ResultPage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MICROSECONDS = 1_000_000
@@ -59,18 +59,20 @@ def reading_value(reading: Reading) -> dict[str, Any]:
         "at": moment_text(reading.at),
         "length": reading.length,
         "start": reading.start,
-        "parts": [
-            {
-                "part": part.part,
-                "kind": part.kind,
-                "name": part.name,
-                "start": part.start,
-                "text": part.text,
-            }
-            for part in reading.parts
-        ],
+        "parts": [_part_value(part) for part in reading.parts],
         "next_start": reading.next_start,
     }
+
+
+def _part_value(part: PartText) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "part": part.part,
+        "kind": part.kind,
+        "name": part.name,
+        "start": part.start,
+        "text": part.text,
+    }
+    return value if part.role is None else {**value, "role": part.role}
 
 
 def result_value(page: ResultPage) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from compaction_ledger.domain.conversation import Conversation
 from compaction_ledger.domain.eligibility import eligible
@@ -18,10 +19,13 @@ from compaction_ledger.domain.errors import (
 )
 from compaction_ledger.domain.history import INDEXED_KINDS, Document, HistoryIndex, Place
 from compaction_ledger.domain.identifiers import is_blank
-from compaction_ledger.domain.messages.interface import EntryRole, MessageShape, Part, Wire
+from compaction_ledger.domain.messages.interface import MessageShape
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.window.keys import WindowKey
-from compaction_ledger.domain.window.originals import Original, Originals, message_digest
+from compaction_ledger.domain.window.originals import Original, Originals
+from compaction_ledger.usecases.window.kept import checked
+
+logger = logging.getLogger(__name__)
 
 NEARBY = 16
 """Originals that stand no farther apart are read at once."""
@@ -92,7 +96,7 @@ class Runs:
         positions = {place.position for place in places}
         for start, stop in _stretches(positions):
             for original in self.read(run, start, stop):
-                if original.position in positions and is_sound(original, shape):
+                if original.position in positions:
                     found.update(documents_of(run, original, shape))
         return found
 
@@ -117,46 +121,16 @@ class LineReader:
         return self._lines
 
 
-def parts_of(original: Original, shape: MessageShape) -> list[Part]:
-    """The readable parts of a kept message. Raises :class:`DamagedOriginal` where it cannot be read."""
-    try:
-        return shape.parts(_wire(original))
-    except (ValueError, RecursionError) as error:  # kinds of InvalidInput are ValueErrors
-        raise DamagedOriginal(f"message {original.id} cannot be read: {error}") from error
-
-
-def is_sound(original: Original, shape: MessageShape) -> bool:
-    """Whether a kept message is what was kept, by its digest."""
-    try:
-        return message_digest(shape.settled(_wire(original))) == original.digest
-    except (ValueError, RecursionError):
-        return False
-
-
-def _wire(original: Original) -> Wire:
-    """The message's JSON. Raises a :class:`ValueError` where it is no object."""
-    wire: object = json.loads(original.wire.decode("utf-8", "surrogatepass"))
-    if not isinstance(wire, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - as where it is no JSON
-    return cast("Wire", wire)
-
-
-def role_of(part: Part, role: EntryRole) -> EntryRole:
-    """Whose words a part is. Some shapes bring results, and words of the user behind them, in one message."""
-    if part.kind == "result":
-        return "tool"
-    return "user" if role == "tool" else role
-
-
 def documents_of(run: str, original: Original, shape: MessageShape) -> Iterable[tuple[Place, str]]:
-    """What is searched of a kept message. Nothing of one that cannot be read."""
+    """What is searched of a kept message. Nothing of one that is not what was kept."""
     try:
-        parts = parts_of(original, shape)
-    except DamagedOriginal:
+        wire = checked(original, shape, run)
+    except DamagedOriginal as error:  # it is missing in the answers, and all others are found
+        logger.warning("not searched: %s", error)
         return
-    for part in parts:
+    for part in shape.parts(wire):
         if part.kind in INDEXED_KINDS and not is_blank(part.text):
-            role = role_of(part, original.role)
+            role = part.role or original.role
             where = original.id, original.position, part.part, role, original.exchange, original.at
             yield Place("run", run, *where), part.text
 

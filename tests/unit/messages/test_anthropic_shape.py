@@ -192,3 +192,13 @@ def test_cache_markers_may_move_and_the_input_of_a_call_is_no_place_for_them() -
     assert marked == before
     other: Wire = {"role": "user", "content": [inner, text("z"), call]}
     assert not ANTHROPIC.is_settled_alike(marked, other)
+
+
+def test_t9_what_stands_beside_a_result_is_the_users() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "r"}
+    parts = ANTHROPIC.parts({"role": "user", "content": [result, text("Only Luxembourg.")]})
+    assert [(part.kind, part.role) for part in parts] == [("result", None), ("text", "user")]
+    served = {"type": "web_search_tool_result", "tool_use_id": "s", "content": "r"}
+    parts = ANTHROPIC.parts({"role": "assistant", "content": [text("So"), served]})
+    assert [part.role for part in parts] == [None, None]
+    assert ANTHROPIC.parts({"role": "user", "content": [text("x")]})[0].role is None

@@ -123,3 +123,10 @@ def test_t2_a_malformed_message_is_refused_by_its_member(message: Wire, place: s
     with pytest.raises(MalformedMessage) as refusal:
         CONVERSE.read([USER, message])
     assert refusal.value.place == place
+
+
+def test_t9_what_stands_beside_a_result_is_the_users() -> None:
+    result = {"toolResult": {"toolUseId": "t", "content": [{"text": "r"}]}}
+    parts = CONVERSE.parts({"role": "user", "content": [result, {"text": "Only Luxembourg."}]})
+    assert [(part.kind, part.role) for part in parts] == [("result", None), ("text", "user")]
+    assert CONVERSE.parts({"role": "user", "content": [{"text": "x"}]})[0].role is None

@@ -101,7 +101,10 @@ def test_what_the_library_writes_is_read() -> None:
     ]
     assert list(entries[2].results) == [Answered("c1", 0), Answered("c2", 1), Answered("c3", 2)]
     assert boundaries(entries) == [0, 4]
-    assert SHAPE.parts(RUN[0]) == [Part(0, "text", "Be kind."), Part(1, "text", "Look:\nWell?")]
+    assert SHAPE.parts(RUN[0]) == [
+        Part(0, "text", "Be kind.", role="system"),
+        Part(1, "text", "Look:\nWell?"),
+    ]
     assert SHAPE.parts(RUN[1]) == [
         Part(0, "thinking", "Hm."),
         Part(1, "call", '{"q":1}', "web", "b1"),
@@ -115,7 +118,7 @@ def test_what_the_library_writes_is_read() -> None:
         Part(0, "result", '{"z":[1,"é"]}', "find", "c1"),
         Part(1, "result", 'one\n{"two":2}', "find", "c2"),
         Part(2, "result", "plain", "find", "c3"),
-        Part(3, "text", "And?"),
+        Part(3, "text", "And?", role="user"),
     ]
 
 
@@ -149,7 +152,8 @@ def test_retries_speak_for_a_tool_or_for_the_framework() -> None:
     for part in (RETRY, {"part_kind": "retry-feedback", "content": "Again."}):
         [entry] = SHAPE.read([request(part)])
         assert (entry.role, entry.begins_turn, list(entry.results)) == ("user", False, [])
-        assert SHAPE.parts(request(part))[0].kind == "text"
+        [said] = SHAPE.parts(request(part))
+        assert (said.kind, said.role) == ("text", "tool")  # nobody's own words
 
 
 def test_instructions_stand_in_requests_of_their_own_or_beside_the_users_prompt() -> None:
@@ -231,3 +235,35 @@ def test_a_providers_return_may_come_in_a_later_response() -> None:
     }
     asked = request(prompt("x"))
     assert boundaries(SHAPE.read([asked, call, asked, back, asked])) == [0, 4]
+
+
+def test_t10_system_prompts_of_all_requests_that_are_cut_away_stay_in_order() -> None:
+    first = request({**SYSTEM_PART, "content": "One."}, prompt("a"))
+    answer: Wire = {"parts": [{"part_kind": "text", "content": "y"}], "kind": "response"}
+    alone = request({**SYSTEM_PART, "content": "Two."})
+    three, four = ({**SYSTEM_PART, "content": words} for words in ("Three.", "Four."))
+    third = request(prompt("b"), three, four, instructions="i")
+    fourth = request(prompt("c"))
+    run = [first, answer, alone, third, answer, fourth]
+    early = SHAPE.assemble(run, 3, ["x", alone])
+    late = SHAPE.assemble(run, 5, ["x", alone, "y"])
+    contents = [[part["content"] for part in message["parts"]] for message in late]
+    assert contents == [["One."], ["Two."], ["x", "y", "Three.", "Four.", "c"]]
+    assert [part["part_kind"] for part in late[2]["parts"]][2:4] == ["system-prompt"] * 2
+    assert late[:2] == early[:2]
+    assert late[1] is alone
+    assert early[2]["parts"] == [prompt("x"), *third["parts"]]
+    assert SHAPE.problems(late) == []
+    assert isinstance(loaded(late)[2], ModelRequest)
+    assert SHAPE.assemble(run, 5, [alone])[2]["parts"] == late[2]["parts"][2:]
+    nothing_behind = SHAPE.assemble(run, 6, [alone])
+    assert nothing_behind[2] == request(three, four)
+
+
+def test_t9_each_part_of_a_request_says_who_speaks() -> None:
+    returned = {"part_kind": "tool-return", "tool_name": "f", "tool_call_id": "c", "content": "r"}
+    spoken = {"part_kind": "speech", "speaker": "user", "transcript": "s"}
+    parts = SHAPE.parts(request(SYSTEM_PART, prompt("u"), returned, spoken, {"part_kind": "new"}))
+    assert [part.role for part in parts] == ["system", "user", None, "user", None]
+    parts = SHAPE.parts(request(SYSTEM_PART, prompt("u"), RETRY))
+    assert [part.role for part in parts] == ["system", None, "tool"]

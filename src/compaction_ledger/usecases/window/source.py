@@ -53,12 +53,11 @@ def _lines(
     entries = context.shape.read(messages, originals[0].position)
     names: dict[str, str] = {}  # whole exchanges: the calls of all results are here (T4)
     for original, message, entry in zip(originals, messages, entries, strict=True):
-        if original.role == "system":
-            continue
         for part in context.shape.parts(message):
-            if part.kind in READABLE:
+            role = part.role or original.role
+            if part.kind in READABLE and role != "system":  # instructions stay as they are
                 text = _text(part, names, context.budget.externalize_over)
-                yield ChunkLine(original.id, original.role, part.kind, part.name, text)
+                yield ChunkLine(original.id, role, part.kind, part.name, text)
         names.update((call.id, call.name) for call in entry.calls)
 
 
