@@ -7,20 +7,40 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from compaction_ledger.domain.errors import LedgerReadOnly, StoreError, StoreUnavailable
-
-try:
-    _exceptions: Any = import_module("botocore.exceptions")  # it has no types
-except ImportError as error:
-    raise ImportError(
-        "originals in S3 or DynamoDB need: pip install 'compaction-ledger[s3]' or '…[dynamodb]'"
-    ) from error
-ClientError: type[Exception] = _exceptions.ClientError
-_BotoCoreError: type[Exception] = _exceptions.BotoCoreError
-_NEVER_SENT: tuple[type[Exception], ...] = (
-    _exceptions.ParamValidationError,
-    _exceptions.UnsupportedSignatureVersionError,
+from compaction_ledger.domain.errors import (
+    InvalidSetting,
+    LedgerReadOnly,
+    StoreError,
+    StoreUnavailable,
 )
+
+
+class _NotInstalled(Exception):
+    """Stands for botocore's errors where it is not installed: then nobody raises them."""
+
+
+def _botocore(name: str) -> type[Exception]:
+    try:
+        exceptions: Any = import_module("botocore.exceptions")  # it has no types
+    except ImportError:
+        return _NotInstalled
+    found: type[Exception] = getattr(exceptions, name)
+    return found
+
+
+def boto3(extra: str) -> Any:
+    """The library. Raises :class:`InvalidSetting` naming the extra where it is not installed."""
+    try:
+        return import_module("boto3")
+    except ImportError as error:
+        raise InvalidSetting(
+            f"needs: pip install 'compaction-ledger[{extra}]' ({error})", place="originals"
+        ) from error
+
+
+ClientError = _botocore("ClientError")
+_BotoCoreError = _botocore("BotoCoreError")
+_NEVER_SENT = (_botocore("ParamValidationError"), _botocore("UnsupportedSignatureVersionError"))
 
 _DENIED = {
     "403",

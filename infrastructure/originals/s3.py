@@ -14,7 +14,12 @@ from time import sleep
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from compaction_ledger.domain.errors import DamagedOriginal, InvalidSetting, StoreError
-from compaction_ledger.infrastructure.originals.aws_errors import ClientError, code_of, translated
+from compaction_ledger.infrastructure.originals.aws_errors import (
+    ClientError,
+    boto3,
+    code_of,
+    translated,
+)
 from compaction_ledger.infrastructure.originals.batches import Blob
 from compaction_ledger.infrastructure.originals.checking import sha256
 from compaction_ledger.infrastructure.originals.objects import ObjectOriginals
@@ -66,7 +71,7 @@ class S3Originals(ObjectOriginals):
     ) -> Self:
         """With a client of its own, which finds its credentials as boto3 does."""
         with translated("S3"):
-            client = import_module("boto3").client(
+            client = boto3("s3").client(
                 "s3", endpoint_url=endpoint_url, region_name=region_name, config=_config()
             )
         return cls(client, bucket, prefix)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, wraps
@@ -61,12 +61,26 @@ def _stoppable(
 class AsyncWindow:
     """A thin asynchronous face of a :class:`Window`: each call runs in a thread of the ledger's.
 
-    :meth:`Window.awrap`, :meth:`Window.tools` and whatever else only looks are used on ``window`` itself.
+    Whatever only looks and is not here is used on ``window`` itself.
     """
 
     def __init__(self, window: Window, ledger: AsyncLedger) -> None:
         self.window = window
         self._ledger = ledger
+
+    def awrap(
+        self, call: Callable[..., Awaitable[Any]], **options: Any
+    ) -> Callable[..., Awaitable[Any]]:
+        """As :meth:`Window.awrap`."""
+        return self.window.awrap(call, **options)
+
+    def capability(self) -> Any:
+        """As :meth:`Window.capability`."""
+        return self.window.capability()
+
+    def tools(self) -> list[dict[str, Any]]:
+        """As :meth:`Window.tools`."""
+        return self.window.tools()
 
     async def prepare(self, messages: Messages, *, beside: int = 0) -> Prepared:
         """As :meth:`Window.prepare`."""

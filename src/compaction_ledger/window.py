@@ -5,6 +5,7 @@ wrap.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +149,12 @@ class Window:
         return self._reused / self._sent if self._sent else 0.0
 
     def deliver(self, prepared: Prepared, *, delivery_id: str | None = None) -> int:
-        """Record that ``prepared`` was really sent; the delivery's index in the log."""
+        """Record that ``prepared`` was really sent; the delivery's index in the log.
+
+        Raises :class:`InvalidSetting` for a request of another window, or none.
+        """
+        if getattr(prepared, "key", None) != self.key:
+            raise InvalidSetting("is no request of this window", place="prepared")
         index = record_window_delivery(self._parts.context, prepared, delivery_id)
         self._parts.context.follow()
         return index
@@ -256,17 +262,23 @@ class Window:
 
     # --- hooks ---
 
-    def wrap(self, call: Callable[..., Any], *, argument: str | None = None) -> Callable[..., Any]:
+    def wrap(
+        self, call: Callable[..., Any], *, argument: str | None = None, record: bool = False
+    ) -> Callable[..., Any]:
         """``call`` of a provider's library, with its messages prepared: an agent's loop stays as it is.
 
         Where the store fails or is damaged, the messages go as they are. ``argument`` names the parameter
-        with the messages, if it is not the usual one of the shape.
+        with the messages, if it is not the usual one of the shape. With ``record`` each request that was
+        answered is recorded as sent (:meth:`deliver`). Raises :class:`InvalidSetting` for a coroutine
+        function.
         """
+        if inspect.iscoroutinefunction(call):
+            raise InvalidSetting("is asynchronous: use awrap", place="call")
         name = self._argument(argument)
 
         @wraps(call)
         def prepared_call(*args: Any, **kwargs: Any) -> Any:
-            prepared, observe = self._prepared(name, kwargs)
+            prepared, observe = self._prepared(name, kwargs, record=record)
             response = call(*args, **prepared)
             observe(response)
             return response
@@ -274,14 +286,19 @@ class Window:
         return prepared_call
 
     def awrap(
-        self, call: Callable[..., Awaitable[Any]], *, argument: str | None = None
+        self,
+        call: Callable[..., Awaitable[Any]],
+        *,
+        argument: str | None = None,
+        record: bool = False,
     ) -> Callable[..., Awaitable[Any]]:
         """As :meth:`wrap`, of an asynchronous call: preparing runs in a thread."""
         name = self._argument(argument)
 
         @wraps(call)
         async def prepared_call(*args: Any, **kwargs: Any) -> Any:
-            prepared, observe = await asyncio.to_thread(self._prepared, name, kwargs)
+            prepare = partial(self._prepared, name, kwargs, record=record)
+            prepared, observe = await asyncio.to_thread(prepare)
             response = await call(*args, **prepared)
             await asyncio.to_thread(observe, response)
             return response
@@ -312,12 +329,15 @@ class Window:
         return name
 
     def _prepared(
-        self, name: str, kwargs: Mapping[str, Any]
+        self, name: str, kwargs: Mapping[str, Any], *, record: bool
     ) -> tuple[dict[str, Any], Callable[[object], None]]:
         """The arguments with messages prepared, and what to tell the response to these very messages."""
         given = kwargs.get(name)
         if not isinstance(given, list):
-            raise InvalidSetting("must be given by name, as the run's list of messages", place=name)
+            kind = "nothing" if name not in kwargs else f"a {type(given).__name__}"
+            raise InvalidSetting(
+                f"must be given by name, as the run's list of messages, and was {kind}", place=name
+            )
         host = HostMessages(cast("Sequence[Any]", given))
         try:
             prepared, counted = self._prepare(host.wires, self._tokens_beside(kwargs))
@@ -330,8 +350,17 @@ class Window:
             tokens = reported_tokens(response)
             if tokens is not None:
                 self._observe_of(prepared, counted, tokens)
+            if record:
+                self._record(prepared)
 
         return {**kwargs, name: given_back}, observe
+
+    def _record(self, prepared: Prepared) -> None:
+        """Record what was sent; the answer is there, and is not lost for that (A11)."""
+        try:
+            self.deliver(prepared)
+        except (StoreError, DamagedLog) as error:
+            logger.warning("a request that was sent is not recorded: %s", error)
 
     def _tokens_beside(self, kwargs: Mapping[str, Any]) -> int:
         return sum(self._parts.context.gauge.count(told_beside(kwargs)))

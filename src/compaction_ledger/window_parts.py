@@ -55,6 +55,7 @@ def open_window(
     """
     key = WindowKey(*place)
     check_key(key)
+    _check(options)
     budget = options.budget
     context = WindowContext(
         log=parts.context.log,
@@ -84,6 +85,29 @@ def open_window(
         WindowParts(context, compactor, history, _proposer(options.proposer), _capability),
         background=background,
     )
+
+
+def _check(options: WindowOptions) -> None:
+    """What is of another kind is found here, not at a turn. Raises :class:`InvalidSetting`."""
+    budget = options.budget
+    if not isinstance(budget, WindowBudget) and type(budget) is not int:
+        raise InvalidSetting(
+            f"must be a whole number of tokens or a WindowBudget, not {budget!r}", place="budget"
+        )
+    for name, wanted in (
+        ("summarizer", ("summarize_chunk", "model")),
+        ("counter", ("count",)),
+        ("proposer", ("propose", "kind")),
+    ):
+        given: object = getattr(options, name)
+        if given is None or given == "rules":
+            continue
+        missing = [member for member in wanted if not hasattr(given, member)]
+        if missing or isinstance(given, str):
+            raise InvalidSetting(
+                f"a {type(given).__name__} has no {missing[0] if missing else wanted[0]}",
+                place=name,
+            )
 
 
 def _capability(prepare: PrepareWires) -> Any:

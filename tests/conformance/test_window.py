@@ -407,6 +407,7 @@ def test_pins_never_make_a_run_impossible(parts: Parts) -> None:
     """T6: only the last exchange alone may be too large. What has no room is named, and found by search."""
     window = window_on(parts, RememberingSummarizer(), budget=3_000, rules=True)
     messages: list[dict[str, Any]] = []
+    prepared: Prepared | None = None
     for number in range(60):
         said = f"Never open the case {number} without asking the owner of case {number} before."
         messages.append({"role": "user", "content": said})
@@ -415,6 +416,7 @@ def test_pins_never_make_a_run_impossible(parts: Parts) -> None:
         assert CHECK(prepared.messages) == []
         messages.append({"role": "assistant", "content": "Understood."})
         window.compact()
+    assert prepared is not None
     assert len(window.pins()) == 60
     told = {*prepared.manifest.pins, *prepared.manifest.pins_left_out}
     assert prepared.manifest.pins_left_out

@@ -92,7 +92,9 @@ for _name, _command, _in_short in (
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)
-app.add_typer(window, name="window", short_help="The windows of running agents: demo, search, mcp.")
+app.add_typer(
+    window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
+)
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

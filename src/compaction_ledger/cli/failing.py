@@ -59,6 +59,10 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     from compaction_ledger.domain.errors import DamagedLog, LedgerError
 
     as_json = "--json" in words
+    if list(words[-1:]) == [
+        "window"
+    ]:  # a group alone says what there is, as the program alone does
+        words = [*words, "--help"]
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except USAGE_ERRORS as error:

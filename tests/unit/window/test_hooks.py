@@ -15,9 +15,9 @@ from provider_server import ProviderServer, Reply, anthropic_message, completion
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from window_runs import RememberingSummarizer, window_on
+from window_runs import PLACE, RememberingSummarizer, window_on
 
-from compaction_ledger import Ledger
+from compaction_ledger import AsyncLedger, ExtractiveSummarizer, Ledger
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import InvalidSetting, StoreUnavailable
 from compaction_ledger.domain.finish import Answer
@@ -206,7 +206,8 @@ def test_pydantic_ai(parts: Parts) -> None:
     )
     history: list[ModelMessage] = []
     for number in range(TURNS):
-        history = agent.run_sync(asked(number), message_history=history).all_messages()
+        ran = asyncio.run(agent.run(asked(number), message_history=history))
+        history = ran.all_messages()
         window.compact()
     sent = ModelMessagesTypeAdapter.dump_python(given[-1], mode="json")
     assert shape_named("pydantic-ai").problems(sent) == []
@@ -295,3 +296,74 @@ def test_an_error_in_the_background_can_be_asked_for(parts: Parts) -> None:
         assert window.wait(30)
         assert isinstance(window.last_error, InvalidSetting)
         assert window.last_outcome is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"budget": "4000"}, "budget: must be a whole number of tokens"),
+        ({"budget": 1e5}, "budget: must be a whole number of tokens"),
+        ({"budget": True}, "budget: must be a whole number of tokens"),
+        ({"summarizer": "openai:m"}, "summarizer: a str has no summarize_chunk"),
+        ({"summarizer": ExtractiveSummarizer()}, "has no summarize_chunk"),
+        ({"counter": len}, "counter: a builtin_function_or_method has no count"),
+        ({"proposer": "rule"}, "proposer"),
+        ({"shape": "openai"}, "openai-chat, openai-responses"),
+    ],
+)
+def test_what_cannot_be_a_windows_is_found_when_it_is_opened(
+    options: dict[str, Any], said: str
+) -> None:
+    given = {"run": "r", "shape": "openai-chat", "budget": 4_000, **options}
+    with Ledger.in_memory() as ledger, pytest.raises(InvalidSetting, match=said):
+        ledger.window("c", **given)
+
+
+def test_wrapped_calls_can_be_recorded(parts: Parts) -> None:
+    window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
+    create = window.wrap(lambda **_: {"usage": None}, record=True)
+    messages: list[Any] = []
+    for number in range(3):
+        messages.append({"role": "user", "content": asked(number)})
+        create(messages=messages)
+        messages.append({"role": "assistant", "content": "It is open."})
+    rows = parts.read_models.window_deliveries(*PLACE)
+    assert [row.verbatim for row in rows] == [1, 3, 5]
+
+
+def test_a_request_of_another_window_is_not_recorded(parts: Parts) -> None:
+    one, other = (
+        window_on(parts, budget=BUDGET, place=("tenant", "support", run)) for run in ("a", "b")
+    )
+    prepared = one.prepare([{"role": "user", "content": "Hi"}])
+    with pytest.raises(InvalidSetting, match="no request of this window"):
+        other.deliver(prepared)
+    assert one.deliver(prepared) == 0
+
+
+def test_an_asynchronous_call_is_not_wrapped_as_another(parts: Parts) -> None:
+    async def create(**_: Any) -> None:
+        """Call."""
+
+    with pytest.raises(InvalidSetting, match="awrap"):
+        window_on(parts).wrap(create)
+
+
+def test_the_asynchronous_face(parts: Parts) -> None:
+    async def talk() -> None:
+        async with AsyncLedger(Ledger.in_memory()) as ledger:
+            window = await ledger.window("c", run="r", shape="openai-chat", budget=BUDGET)
+            seen: list[Any] = []
+
+            async def create(**kwargs: Any) -> None:
+                seen.append(kwargs["messages"])
+
+            messages = [{"role": "user", "content": "No nuts, please."}]
+            await window.awrap(create)(messages=messages)
+            assert seen == [messages]
+            assert [pin.quote for pin in await window.pins()] == ["No nuts, please."]
+            assert "nuts" in await window.call_tool("read_message", {"message_id": "m0"})
+            assert len(window.tools()) == 3
+            assert await window.close(30)
+
+    asyncio.run(talk())

@@ -30,6 +30,7 @@ def window_show(
 
     call = Call.of(ctx, ledger, scope, json=json)
     with call.open() as opened:
+        opened.history_search(conversation, scope=call.scope).check_known()
         place = (call.scope, conversation)
         document = WindowShowDocument.of(
             place,

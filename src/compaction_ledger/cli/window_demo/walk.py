@@ -37,7 +37,9 @@ INTRODUCTION = (
     "An agent works on an incident: the user asks, the agent calls tools and answers. Its list of"
     " messages only grows. Before each call of the model the window prepares the request: within"
     f" {LIMIT:,} tokens, the newest turns as they are, older ones as summaries made of the originals,"
-    " and what the user demanded word for word. Every line marked 'ok' is a claim that has just been"
+    " and what the user demanded word for word. Tool results of more than"
+    f" {EXTERNALIZE_OVER:,} bytes stand there as stubs. What no summary has room for any more is left"
+    " to search. Every line marked 'ok' is a claim that has just been"
     " checked."
 )
 
@@ -60,6 +62,8 @@ def walk(keep: Path | None, *, as_json: bool) -> WindowDemoDocument:
     """Go through the run; print it, and the one document at the end if ``as_json``."""
     if keep is not None and keep.exists():
         raise InvalidSetting("there is something already, name a new file", place=str(keep))
+    if keep is not None and not keep.parent.is_dir():
+        raise InvalidSetting("there is no such folder", place=str(keep.parent))
     console: Console | None = None if as_json else out()
     with TemporaryDirectory(prefix="compaction-ledger-demo-") as folder:
         path = Path(folder) / "window.db"
@@ -317,3 +321,9 @@ def _end(console: Console, document: WindowDemoDocument) -> None:
         console.print(f"{failed} of {len(document.claims)} claims do NOT hold.")
     else:
         console.print(f"All {len(document.claims)} claims hold.")
+    if document.ledger is None:
+        console.print("Keep the ledger to look at it: compaction-ledger window demo --keep w.db")
+        return
+    console.print(f"The ledger is in {document.ledger}. Try:", soft_wrap=True)
+    for words in (f"window show {CONVERSATION}", "log", "verify"):
+        console.print(f"  compaction-ledger --ledger {document.ledger} {words}", soft_wrap=True)

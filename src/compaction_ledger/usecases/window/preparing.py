@@ -10,6 +10,7 @@ from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.messages.interface import Wire
 from compaction_ledger.domain.window.chunks import ChunkJob
+from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.placement import (
     OVER_LIMIT,
     Holding,
@@ -51,6 +52,7 @@ class Prepared:
     messages' JSON.
     """
 
+    key: WindowKey
     messages: list[Wire]
     manifest: WindowManifest
     due: ChunkJob | None
@@ -95,6 +97,7 @@ class Preparer:
         reused = common_prefix(self._before, request.encoded)
         self._before = request.encoded
         return Prepared(
+            key=self._context.key,
             messages=request.messages,
             manifest=request.manifest,
             due=due if isinstance(due, ChunkJob) else None,
