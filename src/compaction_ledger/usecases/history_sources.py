@@ -23,12 +23,10 @@ from compaction_ledger.domain.messages.interface import MessageShape
 from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.originals import Original, Originals
+from compaction_ledger.usecases.originals_reading import read_readable, stretches
 from compaction_ledger.usecases.window.kept import checked
 
 logger = logging.getLogger(__name__)
-
-NEARBY = 16
-"""Originals that stand no farther apart are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +76,7 @@ class Runs:
 
     def read(self, run: str, start: int, stop: int) -> list[Original]:
         """The originals from ``start``, below ``stop``; those that are missing are left out."""
-        originals, key = self._stores.originals, self.key(run)
-        try:
-            return list(originals.read(key, start, stop))
-        except DamagedOriginal:
-            if stop - start <= 1:
-                return []
-        middle = (start + stop) // 2
-        return [*self.read(run, start, middle), *self.read(run, middle, stop)]
+        return read_readable(self._stores.originals, self.key(run), start, stop)
 
     def documents(self, run: str, places: Iterable[Place]) -> dict[Place, str]:
         """The texts that stand at these places of a run now, each from an original that is what was kept."""
@@ -94,7 +85,7 @@ class Runs:
             return {}
         found: dict[Place, str] = {}
         positions = {place.position for place in places}
-        for start, stop in _stretches(positions):
+        for start, stop in stretches(positions):
             for original in self.read(run, start, stop):
                 if original.position in positions:
                     found.update(documents_of(run, original, shape))
@@ -163,20 +154,6 @@ def _lines(conversation: Conversation) -> list[Document | None]:
         place = Place("conversation", None, line.id, position, 0, line.role, pair, None)
         documents.append(Document(place, line.text))
     return documents
-
-
-def _stretches(positions: set[int]) -> Iterable[tuple[int, int]]:
-    """Positions as few stretches, from (included) and to (excluded)."""
-    start = stop = -1
-    for position in sorted(positions):
-        if start < 0:
-            start = position
-        elif position - stop > NEARBY:
-            yield start, stop
-            start = position
-        stop = position + 1
-    if start >= 0:
-        yield start, stop
 
 
 def check_page(start: object, length: object, most: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from backends import MemoryBackend
@@ -20,7 +20,12 @@ from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import DamagedOriginal, PinRefused
 from compaction_ledger.domain.messages.shapes import shape_named
 from compaction_ledger.domain.window.keys import WindowKey
-from compaction_ledger.domain.window.originals import NewOriginal, message_digest, wire_bytes
+from compaction_ledger.domain.window.originals import (
+    NewOriginal,
+    Originals,
+    message_digest,
+    wire_bytes,
+)
 from compaction_ledger.domain.window.pins import PinProposer, ProposingFailed, RulePinProposer
 from compaction_ledger.domain.window.policy import WindowBudget
 from compaction_ledger.domain.window.prompts import DEFAULT_WINDOW_PROMPTS
@@ -374,3 +379,52 @@ def test_nobody_proposes_where_nobody_is_asked(parts: Parts) -> None:
     kept(context, messages)
     Pinning(context, nobody).look(read_turn(context.shape, messages, context.gauge, None))
     assert context.log.load_window(KEY).pins == {}
+
+
+# --- how much is read -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CountedOriginals:
+    """Originals that count how often they are read, and cannot read what is at ``broken``."""
+
+    inner: Any
+    broken: frozenset[int] = frozenset()
+    reads: int = 0
+
+    def read(self, key: WindowKey, start: int = 0, stop: int | None = None) -> Any:
+        self.reads += 1
+        found = self.inner.read(key, start, stop)
+        if any(original.position in self.broken for original in found):
+            raise DamagedOriginal("one of them cannot be read")
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_t11_a_long_run_that_is_opened_again_is_read_in_few_pages(parts: Parts) -> None:
+    context = context_of(parts)
+    messages = users(*(f"Never more than {number + 1} EUR." for number in range(500)))
+    kept(context, messages)
+    counted = CountedOriginals(context.originals)
+    context = replace(context, originals=cast("Originals", counted))
+    turn = read_turn(context.shape, messages, context.gauge, None)
+    asked = Says((), kind="rule")
+    Pinning(context, asked).look(turn)
+    assert asked.asked == [message["content"] for message in messages[::2]]
+    assert counted.reads <= 10
+
+
+def test_a_message_that_cannot_be_read_keeps_no_other_from_its_pins(parts: Parts) -> None:
+    context = context_of(parts)
+    kept(context, users(*(f"Never more than {number + 1} EUR." for number in range(40))))
+    counted = CountedOriginals(context.originals, frozenset({20, 31}))
+    context = replace(context, originals=cast("Originals", counted))
+    proposals = propose_pins(context, RulePinProposer(), [*range(40), 4_000, -1])
+    assert [pin.message for pin in proposals.accepted] == [*range(0, 20, 2), *range(22, 40, 2)]
+    assert [place for place, _ in proposals.failed] == [20, 31]
+    pinning = Pinning(context, None)
+    assert pinning.pin("Never more than 9 EUR.").message == 16  # behind the damaged ones
+    with pytest.raises(DamagedOriginal):  # they may stand in one of those
+        pinning.pin("Never more than 90 EUR.")

@@ -5,7 +5,6 @@ The proof is made against the original as it is kept, never against what a calle
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,22 +13,29 @@ from threading import Lock
 from typing import cast
 
 from compaction_ledger.domain.errors import DamagedLog, DamagedOriginal, PinRefused, StoreError
-from compaction_ledger.domain.messages.interface import Entry, Part, Wire
-from compaction_ledger.domain.window.commands import AcceptPin
+from compaction_ledger.domain.messages.interface import Part
 from compaction_ledger.domain.window.events import PinAccepted
 from compaction_ledger.domain.window.events import PinProposer as ProposedBy
-from compaction_ledger.domain.window.originals import Original, message_digest
-from compaction_ledger.domain.window.pin_proof import Readings
-from compaction_ledger.domain.window.pin_sources import find_in, users_parts
+from compaction_ledger.domain.window.pin_sources import users_parts
 from compaction_ledger.domain.window.pins import (
     PinProposer,
     ProposingFailed,
-    pin_id,
-    superseded_by_rules,
 )
-from compaction_ledger.domain.window.window_state import WindowState, current_pins
+from compaction_ledger.usecases.originals_reading import (
+    MOST_AT_ONCE,
+    read_readable,
+)
 from compaction_ledger.usecases.window.background import Background
 from compaction_ledger.usecases.window.context import WindowContext
+from compaction_ledger.usecases.window.pin_recording import (
+    KeptMessage,
+    Told,
+    entry_of,
+    kept_at,
+    kept_message,
+    original_at,
+    record_pin,
+)
 from compaction_ledger.usecases.window.reading import Turn
 from compaction_ledger.usecases.window_session import WindowSession
 
@@ -42,7 +48,6 @@ MOST_ASKED_AT_ONCE = 8
 """A model that begins with a long run is asked about so many of its newest messages at most."""
 
 MOST_REFUSED_KEPT = 100
-_PAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +83,12 @@ def accept_pin(
     """Prove ``quote`` in the original of message ``position``, and record it; the pin as it is recorded.
 
     A pin that is there already is no error. Without ``supersedes`` the user's own words may say that an
-    earlier pin of this run is corrected (:func:`superseded_by_rules`). Raises :class:`PinRefused`,
+    earlier pin of this run is corrected (``superseded_by_rules``). Raises :class:`PinRefused`,
     :class:`DamagedOriginal`, kinds of :class:`StoreError`.
     """
-    found = _original(context, position)
+    found = original_at(context, position)
     session = WindowSession(context.log, context.key)
-    return _accept(context, session, found, quote, _Told(proposer, supersedes, part))
+    return record_pin(context, session, found, quote, Told(proposer, supersedes, part))
 
 
 def propose_pins(
@@ -99,20 +104,20 @@ def propose_pins(
     refused: list[RefusedQuote] = []
     failed: list[tuple[int, str]] = []
     session = WindowSession(context.log, context.key)  # one for all: the stream is read once
-    for position in positions:
+    for position, kept in kept_at(context, positions):
         try:
-            original, entry = _original(context, position)
-            parts = users_parts(context.shape, entry)
+            found = kept_message(context, position, kept)
+            parts = users_parts(context.shape, found[1])
         except PinRefused:
             continue
         except DamagedOriginal as error:  # the others have their pins all the same
             failed.append((position, error.code))
             logger.warning("no pins are proposed of message %d: %s", position, error)
             continue
-        told = _Told(proposer.kind, readings={})
+        told = Told(proposer.kind, readings={})
         for quote in _proposed(proposer, parts, position, refused, failed):
             try:
-                pin = _accept(context, session, (original, entry), quote, told)
+                pin = record_pin(context, session, found, quote, told)
             except PinRefused as refusal:
                 refused.append(RefusedQuote(position, quote, refusal.reason, str(refusal)))
             else:
@@ -155,101 +160,6 @@ def _asked(
         logger.debug("no pins were proposed of message %d", position, exc_info=True)
         return ()
     return [quote for quote in proposed if isinstance(quote, str)]
-
-
-def _original(context: WindowContext, position: int) -> tuple[Original, Entry]:
-    """The message as it is kept, checked against its digest, and what it is in its shape."""
-    found = context.originals.read(context.key, position, position + 1) if position >= 0 else ()
-    if not found:
-        raise PinRefused("unknown_message", f"no message {position} of this run is kept")
-    return found[0], _entry(context, found[0])
-
-
-def _entry(context: WindowContext, original: Original) -> Entry:
-    try:
-        wire = cast("Wire", json.loads(original.wire.decode("utf-8", "surrogatepass")))
-        intact = message_digest(context.shape.settled(wire)) == original.digest
-    except (ValueError, AttributeError) as error:
-        raise DamagedOriginal(f"message {original.position} is not JSON: {error}") from error
-    if not intact:
-        raise DamagedOriginal(f"message {original.position} is not what was kept")
-    return context.shape.read([wire], original.position)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What is told of a quote beside its words: who proposes it, what it corrects, in which part it is, and
-    what was read of its message already.
-    """
-
-    proposer: ProposedBy
-    supersedes: str | None = None
-    part: int | None = None
-    readings: Readings | None = None
-
-
-def _accept(
-    context: WindowContext,
-    session: WindowSession,
-    found: tuple[Original, Entry],
-    quote: str,
-    told: _Told,
-) -> PinAccepted:
-    (original, entry), supersedes = found, told.supersedes
-    source, (start, end) = find_in(
-        quote, users_parts(context.shape, entry), told.part, told.readings
-    )
-    place = (entry.position, source.part, start)
-
-    def recorded(state: WindowState) -> PinAccepted | None:
-        known = _known(state, place, end)
-        return known if known and supersedes in {None, known.supersedes, known.pin_id} else None
-
-    def pin_of(state: WindowState) -> PinAccepted:
-        known = recorded(state)
-        if known is not None:
-            return known
-        corrected = supersedes or _corrected(state, place, quote, source.text)
-        return PinAccepted(
-            window=context.key,
-            pin_id=pin_id(context.key, entry.position, source.part, start, end, corrected),
-            message=entry.position,
-            digest=original.digest,
-            part=source.part,
-            start=start,
-            end=end,
-            quote=quote,
-            exchange=original.exchange,
-            proposer=told.proposer,
-            supersedes=corrected,
-        )
-
-    known = recorded(session.state)
-    if known is not None:  # and stays so: nothing is to be judged or read again
-        return known
-    outcome = session.execute(lambda _: AcceptPin(pin_of(session.state)))
-    for fact in outcome.facts:
-        if isinstance(fact, PinAccepted):
-            return fact
-    return pin_of(session.state)
-
-
-def _known(state: WindowState, place: tuple[int, int, int], end: int) -> PinAccepted | None:
-    """The newest pin of these very words."""
-    found = [pin for pin in state.pins.values() if _place(pin) == place and pin.end == end]
-    return found[-1] if found else None
-
-
-def _corrected(
-    state: WindowState, place: tuple[int, int, int], quote: str, text: str
-) -> str | None:
-    """The pin that these words correct by the rules: one that was said before them."""
-    earlier = [pin for pin in current_pins(state) if _place(pin) < place]
-    return superseded_by_rules(quote, text, earlier) if earlier else None
-
-
-def _place(pin: PinAccepted) -> tuple[int, int, int]:
-    return (pin.message, pin.part, pin.start)
 
 
 class Pinning:
@@ -299,17 +209,17 @@ class Pinning:
     ) -> PinAccepted:
         """Pin these words of message ``message``, or of the newest user message that has them.
 
-        Raises as :func:`accept_pin`.
+        Raises as :func:`accept_pin`; :class:`DamagedOriginal` where one that is not what was kept may have
+        had them.
         """
         if message is not None:
             return accept_pin(self._context, message, quote, supersedes=supersedes)
         refusal: PinRefused | None = None
         session = WindowSession(self._context.log, self._context.key)
-        told = _Told("caller", supersedes)
-        for original in self._users_newest_first():
-            found = original, _entry(self._context, original)
+        told = Told("caller", supersedes)
+        for found in self._users_newest_first():
             try:
-                return _accept(self._context, session, found, quote, told)
+                return record_pin(self._context, session, found, quote, told)
             except PinRefused as error:
                 if error.reason in {"not_text", "unknown_pin", "pin_id_used"}:
                     raise
@@ -324,13 +234,31 @@ class Pinning:
         """Ask nothing more, and wait for what runs; whether it ended within ``timeout`` seconds."""
         return self._background.close(timeout)
 
-    def _users_newest_first(self) -> Iterator[Original]:
-        stop = self._context.originals.count(self._context.key)
+    def _users_newest_first(self) -> Iterator[KeptMessage]:
+        """The user's messages as they are kept. Raises :class:`DamagedOriginal` behind the last of
+        them, where one could not be read.
+        """
+        context = self._context
+        damaged: DamagedOriginal | None = None
+        stop = context.originals.count(context.key)
         while stop > 0:
-            start = max(0, stop - _PAGE)
-            page = self._context.originals.read(self._context.key, start, stop)
-            yield from (original for original in reversed(page) if original.role == "user")
+            start = max(0, stop - MOST_AT_ONCE)
+            page = read_readable(context.originals, context.key, start, stop)
+            if len(page) < stop - start:
+                damaged = DamagedOriginal(
+                    f"some of the messages m{start} to m{stop - 1} are damaged"
+                )
+            for original in reversed(page):
+                if original.role == "user":
+                    try:
+                        found = original, entry_of(context, original)
+                    except DamagedOriginal as error:  # an older one may have the words, too
+                        damaged = error
+                    else:
+                        yield found
             stop = start
+        if damaged is not None:
+            raise damaged
 
     def _propose_waiting(self) -> None:
         with self._lock:
