@@ -69,6 +69,19 @@ class WindowBudget:
         ):
             raise InvalidPolicy("externalize_over is at least 1000 bytes, or None")
 
+    def trigger_with(self, beside: int) -> int:
+        """From how many tokens on a chunk is planned, where so many stand beside the messages (tools,
+        system prompt): the same share of what they leave of the limit, and they themselves.
+        """
+        return beside + self.trigger * max(0, self.limit - beside) // self.limit
+
+    def keep_with(self, beside: int, fixed: int) -> int:
+        """About how many tokens of the newest turns stay, where ``fixed`` ones stand in any case (what is
+        beside included): so many that there is room for several turns before the next chunk is due.
+        """
+        share = self.keep * max(0, self.limit - beside) // self.limit
+        return max(0, min(share, (self.trigger_with(beside) - fixed) * 4 // 5))
+
     @property
     def numbers(self) -> BudgetNumbers:
         """The numbers, to be recorded with a claim."""

@@ -41,6 +41,7 @@ from compaction_ledger.domain.window.events import (
 )
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.policy import WindowBudget
+from compaction_ledger.domain.window.summarization import ChunkRequest
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.window.preparing import Prepared
 from compaction_ledger.window import Window
@@ -314,6 +315,19 @@ def first_to_last(parts: Parts) -> Any:
     return parts.context.log.load_window(KEY).chunks
 
 
+@pytest.mark.parametrize("beside", [0, 1_200, 2_400, 3_600])
+def test_what_stands_beside_does_not_make_every_turn_a_chunk(parts: Parts, beside: int) -> None:
+    """Tools and a system prompt take their room from all shares, and not from the pause between two chunks."""
+    summarizer = RememberingSummarizer()
+    budget = WindowBudget(12_000, when_outgrown="search")
+    window = window_on(parts, summarizer, budget=budget)
+    for messages in growing(80):
+        prepared = window.prepare(messages, beside=beside)
+        assert prepared.tokens + beside <= 12_000
+        window.compact()
+    assert 5 <= len(summarizer.requests) <= 30
+
+
 def test_turns_that_have_no_room_make_a_chunk_due_although_the_rest_is_small(parts: Parts) -> None:
     summarizer = RememberingSummarizer()
     window = window_on(parts, summarizer, budget=WindowBudget(1_000, trigger=900, keep=100))
@@ -505,3 +519,27 @@ def test_a_large_result_is_kept_apart_and_reread(parts: Parts) -> None:
         start = page["next_start"]
     assert text == result
     assert CHECK(prepared.messages) == []
+
+
+# --- summaries that save nothing --------------------------------------------------------------------
+
+
+def test_a_summary_is_held_against_the_stubs_that_it_stands_for(parts: Parts) -> None:
+    """T12, T14: what is kept apart is in no request, so nothing is saved by leaving it out."""
+
+    def long(request: ChunkRequest) -> Answer:
+        made = json.loads(good(request).text)
+        made["tool_outcomes"] = [f"a line of a log, number {n}" for n in range(100)]
+        return Answer(json.dumps(made), STOP)
+
+    summarizer = RememberingSummarizer(long)
+    budget = WindowBudget(6_000, trigger=900, keep=200, externalize_over=1_000)
+    window = window_on(parts, summarizer, budget=budget)
+    messages = turn(0)
+    messages[2]["content"] = "a line of a log\n" * 1_000
+    messages += turn(1)
+    window.prepare(messages)
+    outcome = window.compact()
+    assert outcome is not None
+    assert outcome.failures == ("not_smaller", "not_smaller")
+    assert all(len(line.text) < 1_000 for line in summarizer.requests[0].lines)

@@ -27,7 +27,9 @@ GROWTH = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the plan is made from. ``tokens``: of the request as it would be now, with what stands beside."""
+    """What the plan is made from. ``tokens``: of the request as it would be now, with what stands beside;
+    ``beside``: those of that alone.
+    """
 
     turn: Turn
     record: Record
@@ -36,6 +38,7 @@ class Situation:
     digests: Sequence[str]
     tokens: int
     now: int
+    beside: int = 0
 
 
 def plan_job(
@@ -49,7 +52,7 @@ def plan_job(
     regroup = _regroup(context, model, situation)
     if regroup is not None and not _is_closed(regroup, situation):
         return "waiting" if _waits(regroup, situation) else regroup
-    if situation.tokens <= context.budget.trigger:
+    if situation.tokens <= context.budget.trigger_with(situation.beside):
         return "below_trigger"
     job = _next(context, model, situation)
     if isinstance(job, ChunkJob) and _waits(job, situation):
@@ -74,7 +77,9 @@ def _next(
     begun = _begun(first, model, context, situation)
     if begun is not None:
         return begun
-    cut = plan_cut(transcript.tokens, transcript.boundaries, first, budget.keep, budget.trigger)
+    fixed = situation.tokens - sum(transcript.tokens[first:])
+    keep = budget.keep_with(situation.beside, fixed)
+    cut = plan_cut(transcript.tokens, transcript.boundaries, first, keep, budget.trigger)
     if not isinstance(cut, Cut):
         return cut
     tokens = sum(transcript.tokens[cut.first : cut.last + 1])

@@ -133,7 +133,11 @@ class Preparer:
         regrouping = is_going_to_be_regrouped(context, self._model, situation)
         request = self._place(turn.transcript, held, beside, regrouping=regrouping)
         tokens = request.manifest.tokens + _left_out(request, turn.transcript) + beside
-        return request, held, plan_job(context, self._model, replace(situation, tokens=tokens))
+        return (
+            request,
+            held,
+            plan_job(context, self._model, replace(situation, tokens=tokens, beside=beside)),
+        )
 
     def _place(
         self, transcript: Transcript, held: Held, beside: int, *, regrouping: bool
