@@ -1,4 +1,4 @@
-"""The tools by which a model rereads its history (T14, T15), as four providers take them."""
+"""The tools by which a model rereads its history (T14, T15), as providers and Pydantic AI take them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def tool_definitions(shape: str) -> list[dict[str, Any]]:
     """The tools as a provider takes them, by the name of its message shape.
 
     ``openai-chat`` and ``openai-responses``: for ``tools``; ``anthropic``: for ``tools``; ``converse``: for
-    ``toolConfig["tools"]``. Raises :class:`InvalidSetting` for any other.
+    ``toolConfig["tools"]``; ``pydantic-ai``: the arguments of its ``ToolDefinition``, ``name``,
+    ``description`` and ``parameters_json_schema``. Raises :class:`InvalidSetting` for any other.
     """
     define = _DEFINITIONS.get(shape)
     if define is None:
@@ -143,9 +144,18 @@ def _converse(tool: Tool) -> dict[str, Any]:
     }
 
 
+def _pydantic_ai(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters_json_schema": tool.schema(),
+    }
+
+
 _DEFINITIONS: Mapping[str, Callable[[Tool], dict[str, Any]]] = {
     "openai-chat": _openai_chat,
     "openai-responses": _openai_responses,
     "anthropic": _anthropic,
     "converse": _converse,
+    "pydantic-ai": _pydantic_ai,
 }

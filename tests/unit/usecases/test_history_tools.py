@@ -11,9 +11,13 @@ import pytest
 from backends import START, MemoryBackend
 from history_cases import RUN, SECOND, assistant, handle, history, keep, user
 from jsonschema import Draft202012Validator
+from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import Tool, ToolDefinition
 
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import DamagedOriginal, InvalidSetting, StoreUnavailable
+from compaction_ledger.domain.messages.shapes import SHAPES
 from compaction_ledger.usecases.history_tools import call_tool, tool_definitions
 from compaction_ledger.usecases.history_toolset import TOOLS
 
@@ -61,8 +65,9 @@ def schemas(shape: str) -> dict[str, dict[str, Any]]:
         if shape == "converse":
             spec = tool["toolSpec"]
             found[spec["name"]] = spec["inputSchema"]["json"]
-        elif shape == "anthropic":
-            found[tool["name"]] = tool["input_schema"]
+        elif shape in ("anthropic", "pydantic-ai"):
+            member = "input_schema" if shape == "anthropic" else "parameters_json_schema"
+            found[tool["name"]] = tool[member]
         else:
             function = tool["function"] if shape == "openai-chat" else tool
             assert (tool["type"], function["strict"]) == ("function", True)
@@ -70,7 +75,7 @@ def schemas(shape: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("shape", ["openai-chat", "openai-responses", "anthropic", "converse"])
+@pytest.mark.parametrize("shape", list(SHAPES))
 def test_the_schemas_take_what_the_tools_take_and_nothing_else(shape: str, parts: Parts) -> None:
     found = schemas(shape)
     assert list(found) == NAMES
@@ -97,13 +102,37 @@ def test_openai_wants_every_property_required() -> None:
 
 
 def test_definitions_are_json_and_new_each_time() -> None:
-    for shape in ("openai-chat", "openai-responses", "anthropic", "converse"):
+    for shape in SHAPES:
         one = tool_definitions(shape)
         assert json.loads(json.dumps(one)) == one == tool_definitions(shape)
         one[0].clear()
         assert tool_definitions(shape)[0]
     with pytest.raises(InvalidSetting, match="openai-chat"):
-        tool_definitions("pydantic-ai")
+        tool_definitions("another")
+
+
+def test_an_agent_of_pydantic_ai_searches_with_them(parts: Parts) -> None:
+    returned: list[Any] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert [tool.name for tool in info.function_tools] == NAMES
+        newest = messages[-1].parts[-1]
+        if isinstance(newest, ToolReturnPart):
+            returned.append(newest.content)
+            return ModelResponse(parts=[TextPart("It is 4,000 EUR.")])
+        return ModelResponse(parts=[ToolCallPart(NAMES[0], {"query": "4,000 eur"})])
+
+    def tool_of(definition: dict[str, Any]) -> Tool[None]:
+        told = ToolDefinition(**definition)
+
+        def called(**arguments: Any) -> str:
+            return call_tool(history(parts, run=RUN), told.name, arguments)
+
+        return Tool.from_schema(called, told.name, told.description, told.parameters_json_schema)
+
+    agent = Agent(FunctionModel(model), tools=list(map(tool_of, tool_definitions("pydantic-ai"))))
+    assert agent.run_sync("How much?").output == "It is 4,000 EUR."
+    assert [hit["message_id"] for hit in json.loads(returned[0])["hits"]] == ["m1"]
 
 
 # --- calls ---
