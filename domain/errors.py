@@ -171,9 +171,11 @@ class WindowTooSmall(InvalidInput):
 
     code = "window_too_small"
 
-    def __init__(self, needed: int, allowed: int) -> None:
+    def __init__(self, needed: int, allowed: int, beside: int = 0) -> None:
+        of_that = f", {beside} of them beside the messages (tools, system prompt)" if beside else ""
         super().__init__(
-            f"the last exchange needs {needed} tokens with what stands before it, {allowed} are allowed"
+            f"the request needs {needed} tokens for its last exchange and the instructions{of_that}; "
+            f"{allowed} are allowed: raise the limit, or count with a counter that is closer to the model's"
         )
         self.needed = needed
         self.allowed = allowed

@@ -158,7 +158,9 @@ class _Placing:
             made = self._make(layout)
             if made.manifest.tokens <= allowed:
                 return made
-        raise WindowTooSmall(made.manifest.tokens + self.room.beside, self.room.limit)
+        raise WindowTooSmall(
+            made.manifest.tokens + self.room.beside, self.room.limit, self.room.beside
+        )
 
     def _left_to_search(self) -> int:
         if self.room.share is None or not self.blocks:

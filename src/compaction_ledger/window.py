@@ -115,7 +115,7 @@ class Window:
             gauge = self._parts.context.gauge
             counted = _Counted(gauge.scale, gauge.apart)
             beside += counted.apart
-            turn = self._preparer.keep(messages)
+            turn = self._preparer.keep(messages, beside)
             self._pinning.look(turn)
             prepared = self._preparer.prepare(turn, beside)
             self._due, self._last, self._counted = prepared.due, prepared, counted

@@ -317,7 +317,7 @@ def first_to_last(parts: Parts) -> Any:
 
 @pytest.mark.parametrize("beside", [0, 1_200, 2_400, 3_600])
 def test_what_stands_beside_does_not_make_every_turn_a_chunk(parts: Parts, beside: int) -> None:
-    """Tools and a system prompt take their room from all shares, and not from the pause between two chunks."""
+    """Tools and a system prompt take their room from all shares, not from the pause between two chunks."""
     summarizer = RememberingSummarizer()
     budget = WindowBudget(12_000, when_outgrown="search")
     window = window_on(parts, summarizer, budget=budget)
@@ -398,6 +398,9 @@ def test_the_last_exchange_alone_is_too_large(parts: Parts) -> None:
         window.prepare(messages)
     assert refused.value.needed > 7_000 > refused.value.allowed == 6_000
     assert messages == before
+    assert parts.originals.count(KEY) == 0
+    messages[-1] = {"role": "user", "content": "shorter"}  # nothing was kept of the refused one
+    assert window.prepare(messages).messages == messages
 
 
 # --- pins -------------------------------------------------------------------------------------------

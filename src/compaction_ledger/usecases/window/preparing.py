@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.errors import DamagedLog, WindowTooSmall
 from compaction_ledger.domain.identity import ModelIdentity
 from compaction_ledger.domain.messages.interface import Wire
 from compaction_ledger.domain.window.chunks import ChunkJob
@@ -77,16 +77,28 @@ class Preparer:
         self._recorder = Recorder(context)
         self._before: Sequence[bytes] = ()
 
-    def keep(self, messages: Messages) -> Turn:
+    def keep(self, messages: Messages, beside: int = 0) -> Turn:
         """Read the run's complete list of messages, and keep what is new.
 
         Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2), kinds of
-        :class:`StoreError`.
+        :class:`StoreError`; and :class:`WindowTooSmall` (T6), before anything is kept: a message that can never
+        be sent may be taken back.
         """
         context = self._context
         turn = read_turn(context.shape, messages, context.gauge, context.budget.externalize_over)
+        self._check_last_exchange(turn.transcript, beside)
         self._recorder.record(turn)
         return turn
+
+    def _check_last_exchange(self, transcript: Transcript, beside: int) -> None:
+        """Whether instructions and the last exchange have room, with nothing else there."""
+        start = transcript.boundaries[-1] if transcript.boundaries else 0
+        needed = beside + sum(transcript.tokens[start:])
+        needed += sum(
+            transcript.tokens[place] for place in transcript.instructions if place < start
+        )
+        if needed > self._context.budget.limit:
+            raise WindowTooSmall(needed, self._context.budget.limit, beside)
 
     def prepare(self, turn: Turn, beside: int = 0) -> Prepared:
         """The request of a turn that is kept. ``beside``: tokens that stand apart from the messages.
