@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from compaction_ledger.domain.canonical import encode_ordered
 from compaction_ledger.domain.messages.interface import Part
 
 HANDLE_PREFIX = "tr_"
 FIRST_LINES = 3
 FIRST_LINES_CHARACTERS = 400
+# In bytes of JSON: 400 characters of six each at most, and what is around them.
+_LARGEST_STUB = 4_000
 _HANDLE = re.compile(r"tr_([0-9a-f]{64})")
 
 REREADING_TOOLS = frozenset({"search_conversation_history", "read_message", "read_tool_result"})
@@ -34,7 +37,8 @@ def content_bytes(text: str) -> bytes:
 
 
 def large_result(part: Part, names: Mapping[str, str], over: int) -> bytes | None:
-    """The content of a result of more than ``over`` bytes; ``None`` for what is left where it is.
+    """The content of a result of more than ``over`` bytes; ``None`` for what is left where it is, as a
+    stub would not be smaller: the first lines of one may be most of the other, as in Chinese.
 
     ``names``: the tools of the calls before it, by the calls' ids.
     """
@@ -43,7 +47,15 @@ def large_result(part: Part, names: Mapping[str, str], over: int) -> bytes | Non
     if len(part.text) * 4 <= over:  # no character has more bytes
         return None
     content = content_bytes(part.text)
-    return content if len(content) > over else None
+    return content if len(content) > over and _stub_is_smaller(part.text, len(content)) else None
+
+
+def _stub_is_smaller(text: str, size: int) -> bool:
+    """Whether the stub of a result has fewer bytes in a request than the result, both as JSON."""
+    if size > _LARGEST_STUB:
+        return True
+    stub = stub_text(text, "0" * 64, size)  # all digests are of one length
+    return len(encode_ordered(stub)) < len(encode_ordered(text))
 
 
 def result_digest(content: bytes) -> str:

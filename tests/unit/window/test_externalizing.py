@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction_ledger.domain.canonical import encode_ordered
+from compaction_ledger.domain.messages.interface import Part
 from compaction_ledger.domain.window.externalizing import (
     content_bytes,
     digest_of,
     handle_of,
+    large_result,
     result_digest,
     stub_text,
 )
@@ -46,3 +50,26 @@ def test_a_handle_leads_to_the_digest_and_nothing_else_does() -> None:
     assert digest_of(handle_of(digest)) == digest
     for other in ("", "tr_", digest, "tr_" + digest[:-1], "tr_" + digest + "0", "tr_" + "0A" * 32):
         assert digest_of(other) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "apart"),
+    [
+        ("库存清单" * 100, False),  # 1,200 bytes, and nearly all of them would be in its stub
+        ("库存清单" * 1_000, True),
+        ("x" * 1_001, True),
+        ("\x01" * 1_001, True),
+        ("line\n" * 250, True),
+    ],
+)
+def test_a_result_whose_stub_would_not_be_smaller_stays(text: str, apart: bool) -> None:
+    content = large_result(Part(0, "result", text), {}, 1_000)
+    assert (content is not None) is apart
+
+
+@given(st.text(min_size=200).map(lambda text: text * 6), st.integers(1_000, 3_000))
+def test_a_stub_is_smaller_than_its_result(text: str, over: int) -> None:
+    content = large_result(Part(0, "result", text), {}, over)
+    if content is not None:
+        stub = stub_text(text, result_digest(content), len(content))
+        assert len(encode_ordered(stub)) < len(encode_ordered(text))

@@ -133,7 +133,7 @@ def test_the_summarizer_is_shown_what_the_model_saw(parts: Parts, over: int) -> 
     summarizer = RememberingSummarizer()
     budget = WindowBudget(9_000, trigger=3_000, keep=500, externalize_over=over)
     window = window_on(parts, summarizer, budget=budget)
-    emoji = "\U0001f600" * 375  # 1,500 bytes
+    emoji = "\U0001f600\n" * 300  # 1,500 bytes
     messages = [
         *called("load", "a", emoji),
         *called("read_message", "a", emoji),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compaction_ledger.domain.claim_rules import MAX_ATTEMPTS
 from compaction_ledger.domain.errors import DamagedLog, InvalidInput, PinRefused
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.messages.interface import MessageShape, Wire
@@ -23,8 +24,6 @@ from compaction_ledger.domain.window.prompts import WindowPrompts
 from compaction_ledger.domain.window.structure import parse_structure
 from compaction_ledger.domain.window.window_stream import WindowStreamFact
 from compaction_ledger.usecases.window.context import WindowContext
-
-MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def holding_now(
     behind = context.shape.head(messages)
     rejected: list[RejectedItem] = []
     for identity in standing:
-        found = _chunk(context, record, identity, digests)
+        found = chunk_now(context, record, identity, digests)
         if isinstance(found, str):
             rejected.append(RejectedItem(identity, found))
         elif rejected:
@@ -134,7 +133,7 @@ def holding_now(
     return Held(Holding(chunks, pins), tuple(rejected))
 
 
-def _chunk(
+def chunk_now(
     context: WindowContext, record: Record, identity: str, digests: Sequence[str]
 ) -> ChunkSummary | str:
     """The chunk's summary as it may be used, or why it may not."""

@@ -61,7 +61,7 @@ def read_turn(
     if problems:
         raise BrokenTranscript(problems)
     originals = _encoded(messages)
-    sent, encoded, stubs, taken_out = _externalized(
+    sent, encoded, stubs, taken_out = externalized(
         shape, messages, entries, originals, externalize_over
     )
     transcript = Transcript(
@@ -105,32 +105,36 @@ def _parts(shape: MessageShape, message: Wire, position: int) -> Sequence[Part]:
         raise MalformedMessage(f"is not JSON: {error}", place=f"message {position}") from error
 
 
-def _externalized(
+def externalized(
     shape: MessageShape,
     messages: Sequence[Wire],
     entries: Sequence[Entry],
-    originals: list[bytes],
+    originals: Sequence[bytes],
     over: int | None,
-) -> tuple[Sequence[Wire], list[bytes], list[Stub], dict[str, bytes]]:
-    """The messages with their large tool results as stubs, always the same for the same messages (T10)."""
+) -> tuple[Sequence[Wire], Sequence[bytes], list[Stub], dict[str, bytes]]:
+    """The messages as they are sent, their JSON, the stubs in them, and what those stand for, by digest
+    (T14): large tool results as stubs, always the same for the same messages (T10).
+
+    ``originals``: the JSON of the messages as they are. All calls whose results are here must be, too.
+    """
     stubs: list[Stub] = []
     taken_out: dict[str, bytes] = {}
     if over is None:
         return messages, originals, stubs, taken_out
     sent, encoded = list(messages), list(originals)
     names: dict[str, str] = {}  # as far as the run is read: an id may be used again later
-    for position, entry in enumerate(entries):
+    for place, entry in enumerate(entries):
         texts: dict[int, str] = {}
-        if entry.results and len(originals[position]) > over:
-            for part in _parts(shape, messages[position], position):
+        if entry.results and len(originals[place]) > over:
+            for part in _parts(shape, messages[place], entry.position):
                 content = large_result(part, names, over)
                 if content is not None:
                     digest = result_digest(content)
                     taken_out[digest] = content
-                    stubs.append(Stub(position, part.part, digest, len(content)))
+                    stubs.append(Stub(entry.position, part.part, digest, len(content)))
                     texts[part.part] = stub_text(part.text, digest, len(content))
         names.update((call.id, call.name) for call in entry.calls)
         if texts:
-            sent[position] = shape.with_results(messages[position], texts)
-            encoded[position] = encode_ordered(sent[position])
+            sent[place] = shape.with_results(messages[place], texts)
+            encoded[place] = encode_ordered(sent[place])
     return sent, encoded, stubs, taken_out
