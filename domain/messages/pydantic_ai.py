@@ -116,7 +116,8 @@ class PydanticAI:
         return wire if same else {**wire, "parts": settled}
 
     def assemble(self, messages: Sequence[Wire], cut: int, lead: Sequence[Lead]) -> list[Wire]:
-        """See :meth:`MessageShape.assemble`; the texts become user prompts ahead of the turn's own parts.
+        """See :meth:`MessageShape.assemble`; the texts become user prompts ahead of the turn's own parts,
+        or before a message of ``lead`` a request of their own.
 
         System prompts beside other parts stay, of all requests that are cut away, in order: those of the
         first request in a request of their own, in front; those of later ones behind the texts, ahead of
@@ -127,18 +128,18 @@ class PydanticAI:
         head = self.head(messages)
         start = max(cut, head)
         left = messages[head:start]
-        kept = [each for each in lead if not isinstance(each, str)]
-        alone = {id(each) for each in kept}
-        beside = [prompt for each in left[1:] if id(each) not in alone for prompt in _prompts(each)]
-        before = [*(_prompt(each) for each in lead if isinstance(each, str)), *beside]
+        alone = {id(each) for each in lead if not isinstance(each, str)}
+        made, before = _in_order(lead)
+        for each in left[1:]:
+            before += _prompts(each) if id(each) not in alone else []
         retained = list(messages[start:])
         if before and retained and retained[0]["kind"] == "request":
             turn = retained[0]
             rest = {key: value for key, value in turn.items() if key != "parts"}
             retained[0] = {"parts": [*before, *turn["parts"]], **rest}
         elif before:
-            retained.insert(0, {"parts": before, "kind": "request"})
-        return [*messages[:head], *_first_prompts(left, alone), *kept, *retained]
+            retained.insert(0, _texts(before))
+        return [*messages[:head], *_first_prompts(left, alone), *made, *retained]
 
     def head(self, messages: Sequence[Wire]) -> int:
         """See :meth:`MessageShape.head`."""
@@ -172,6 +173,25 @@ class PydanticAI:
 
 def _prompt(text: str) -> Wire:
     return {"content": text, "part_kind": "user-prompt"}
+
+
+def _texts(prompts: Sequence[Wire]) -> Wire:
+    return {"parts": prompts, "kind": "request"}
+
+
+def _in_order(lead: Sequence[Lead]) -> tuple[list[Wire], list[Wire]]:
+    """The messages of ``lead`` with requests of the texts between them, and the texts behind the last."""
+    made: list[Wire] = []
+    texts: list[Wire] = []
+    for each in lead:
+        if isinstance(each, str):
+            texts.append(_prompt(each))
+            continue
+        if texts:
+            made.append(_texts(texts))
+            texts = []
+        made.append(each)
+    return made, texts
 
 
 def _prompts(message: Wire) -> list[Wire]:

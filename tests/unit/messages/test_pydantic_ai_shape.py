@@ -168,10 +168,14 @@ def test_instructions_stand_in_requests_of_their_own_or_beside_the_users_prompt(
     assert made == [
         alone,
         request(SYSTEM_PART, instructions="i", run_id="r"),
+        request(prompt("A")),
         alone,
-        request(prompt("A"), prompt("two"), timestamp="t"),
+        request(prompt("two"), timestamp="t"),
     ]
     assert made[0] is alone
+    assert SHAPE.assemble([alone, beside, answer, later], 3, ["A"])[2:] == [
+        request(prompt("A"), prompt("two"), timestamp="t")
+    ]
     assert SHAPE.assemble([later, answer, later], 2, ["A"]) == [
         request(prompt("A"), prompt("two"), timestamp="t")
     ]
@@ -248,14 +252,15 @@ def test_t10_system_prompts_of_all_requests_that_are_cut_away_stay_in_order() ->
     early = SHAPE.assemble(run, 3, ["x", alone])
     late = SHAPE.assemble(run, 5, ["x", alone, "y"])
     contents = [[part["content"] for part in message["parts"]] for message in late]
-    assert contents == [["One."], ["Two."], ["x", "y", "Three.", "Four.", "c"]]
-    assert [part["part_kind"] for part in late[2]["parts"]][2:4] == ["system-prompt"] * 2
-    assert late[:2] == early[:2]
-    assert late[1] is alone
-    assert early[2]["parts"] == [prompt("x"), *third["parts"]]
+    assert contents == [["One."], ["x"], ["Two."], ["y", "Three.", "Four.", "c"]]
+    kinds = [part["part_kind"] for part in late[3]["parts"]]
+    assert kinds == ["user-prompt", "system-prompt", "system-prompt", "user-prompt"]
+    assert late[:3] == early[:3]  # what is behind it alone has changed
+    assert late[2] is alone
+    assert early[3] is third
     assert SHAPE.problems(late) == []
-    assert isinstance(loaded(late)[2], ModelRequest)
-    assert SHAPE.assemble(run, 5, [alone])[2]["parts"] == late[2]["parts"][2:]
+    assert isinstance(loaded(late)[3], ModelRequest)
+    assert SHAPE.assemble(run, 5, [alone])[2]["parts"] == late[3]["parts"][1:]
     nothing_behind = SHAPE.assemble(run, 6, [alone])
     assert nothing_behind[2] == request(three, four)
 
