@@ -55,8 +55,10 @@ def structural_problems(entries: Sequence[Entry]) -> list[Problem]:
     only comes later), ``result_again`` (the call has its result already), ``duplicate_call`` (a second
     call with an id whose first call is still open).
 
-    An id that is used again after its call was answered is sound; it happens. A call without a result is
-    no problem here: it may still come.
+    ``unanswered_call``: a call without any result, and the user has spoken again behind it.
+
+    An id that is used again after its call was answered is sound; it happens. At the end of a transcript a
+    call without a result is no problem: it may still come.
 
     The empty id is an id like any other, but some providers give no other one. So parallel calls with
     the empty id in one message are sound if just as many results with the empty id follow directly, with
@@ -88,6 +90,8 @@ class _Checking:
         for place, call_id in self._orphans:
             if call_id in self._called:
                 self._found[place] = _before(self._found[place], call_id)
+        if self._open:
+            self._found += _never_answered(entries)
         return self._found
 
     def _result(self, entry: Entry, result: Answered) -> None:
@@ -130,6 +134,16 @@ class _Checking:
         if self._nameless is not None:
             self._found.append(self._nameless)
             self._nameless = None
+
+
+def _never_answered(entries: Sequence[Entry]) -> list[Problem]:
+    """The calls without any result behind which the user has spoken again: no provider takes those."""
+    last = max((entry.position for entry in entries if entry.begins_turn), default=-1)
+    return [
+        _problem("unanswered_call", entry, call.part, f"the call {call.id!r} never has a result")
+        for entry, call in open_calls(entries)
+        if entry.position < last
+    ]
 
 
 def _problem(code: str, entry: Entry, part: int, message: str) -> Problem:

@@ -382,6 +382,18 @@ def test_a_broken_transcript_is_refused_with_every_problem_and_kept_nowhere(part
     assert parts.originals.count(KEY) == 0
 
 
+def test_a_call_that_was_never_answered_is_refused_when_the_user_speaks_again(parts: Parts) -> None:
+    """T5: no orphan on either side."""
+    window = window_on(parts)
+    asked, called, result, _ = turn(0)
+    window.prepare([asked, called])  # the result may still come
+    with pytest.raises(BrokenTranscript, match=r"message 1 .*never has a result"):
+        window.prepare([asked, called, {"role": "user", "content": "And?"}])
+    assert parts.originals.count(KEY) == 2
+    repaired = [asked, called, result, {"role": "user", "content": "And?"}]
+    assert window.prepare(repaired).messages == repaired
+
+
 def test_a_run_has_one_shape(parts: Parts) -> None:
     window_on(parts).prepare([{"role": "user", "content": "Hi"}])
     other = window_on(parts, shape="anthropic")

@@ -75,7 +75,9 @@ def test_t4_a_cut_is_safe_where_a_user_begins_and_no_call_is_open(
     [
         ("u >a <a >a <a u", []),
         ("u >a", []),
-        ("u >a u s", []),
+        ("u >a u s", [("unanswered_call", "message 1 part 0")]),
+        ("u >ab <b u >c", [("unanswered_call", "message 1 part 0")]),
+        ("u >a u <a", []),  # late, and there
         ("<a u", [("result_without_call", "message 0 part 0")]),
         ("u <a >a <a", [("result_before_call", "message 1 part 0")]),
         ("u >a <aa", [("result_again", "message 2 part 1")]),
@@ -90,7 +92,10 @@ def test_t4_a_cut_is_safe_where_a_user_begins_and_no_call_is_open(
         ("u >..a <.a. s", []),
         ("u >..", []),
         ("u >.. <.", []),
-        ("u >.. <. u", [("duplicate_call", "message 1 part 1")]),
+        (
+            "u >.. <. u",
+            [("duplicate_call", "message 1 part 1"), ("unanswered_call", "message 1 part 1")],
+        ),
         ("u >... <.. >b", [("duplicate_call", "message 1 part 1")]),
         ("u >. >. <..", [("duplicate_call", "message 2 part 0")]),
         ("u >.. <...", [("result_again", "message 2 part 2")]),
@@ -169,7 +174,15 @@ def test_t2_the_problems_are_those_of_the_slow_model(entries: list[Entry]) -> No
             if free[call.id] and call.id:
                 expected.add(("duplicate_call", f"{place} {call.part}"))
             free[call.id] += 1
-    found = {(each.code, each.place) for each in structural_problems(entries)}
+    problems = structural_problems(entries)
+    last = max((entry.position for entry in entries if entry.begins_turn), default=-1)
+    unanswered = [each.place for each in problems if each.code == "unanswered_call"]
+    assert unanswered == [
+        f"message {entry.position} part {call.part}"
+        for entry, call in open_calls(entries)
+        if entry.position < last
+    ]
+    found = {(each.code, each.place) for each in problems if each.code != "unanswered_call"}
     nameless = {
         ("duplicate_call", f"message {entry.position} part {call.part}")
         for entry in entries

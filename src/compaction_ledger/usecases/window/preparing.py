@@ -81,8 +81,8 @@ class Preparer:
         """Read the run's complete list of messages, and keep what is new.
 
         Raises :class:`MalformedMessage`, :class:`BrokenTranscript`, :class:`HistoryChanged` (T2), kinds of
-        :class:`StoreError`; and :class:`WindowTooSmall` (T6), before anything is kept: a message that can never
-        be sent may be taken back.
+        :class:`StoreError`; and :class:`WindowTooSmall` (T6), before anything is kept: a message that can
+        never be sent may be taken back.
         """
         context = self._context
         turn = read_turn(context.shape, messages, context.gauge, context.budget.externalize_over)
