@@ -28,7 +28,6 @@ from compaction_ledger.domain.messages.wires import (
     members,
     no_such_role,
     not_a_result,
-    same_value,
     text_id,
     with_speakers,
     without_members,
@@ -98,10 +97,6 @@ class Anthropic:
         parts = [_part(index, members(block)) for index, block in enumerate(items(content))]
         holds_results = any(_is_result(members(block).get("type")) for block in items(content))
         return with_speakers(parts, wire.get("role"), holds_results=holds_results)
-
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """See :meth:`MessageShape.is_settled_alike`."""
-        return one is other or same_value(self.settled(one), self.settled(other))
 
     def settled(self, wire: Wire) -> Wire:
         """See :meth:`MessageShape.settled`."""

@@ -27,7 +27,6 @@ from compaction_ledger.domain.messages.wires import (
     members,
     no_such_role,
     not_a_result,
-    same_value,
     text_id,
     with_speakers,
 )
@@ -78,10 +77,6 @@ class Converse:
         parts = [_part(index, members(block), server=server) for index, block in enumerate(content)]
         holds_results = any("toolResult" in members(block) for block in content)
         return with_speakers(parts, role, holds_results=holds_results)
-
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """See :meth:`MessageShape.is_settled_alike`."""
-        return one is other or same_value(self.settled(one), self.settled(other))
 
     def settled(self, wire: Wire) -> Wire:
         """See :meth:`MessageShape.settled`."""

@@ -103,12 +103,10 @@ class MessageShape(Protocol):
         """The readable parts of one message, in order."""
         ...
 
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """Whether two messages are equal as JSON values but for cache markers, which may move (T1)."""
-        ...
-
     def settled(self, wire: Wire) -> Wire:
-        """The message without its cache markers; itself where it has none. What is hashed and bound (B3)."""
+        """The message without its cache markers, which may move (T1); itself where it has none. What is
+        hashed and bound (B3).
+        """
         ...
 
     def assemble(self, messages: Sequence[Wire], cut: int, lead: Sequence[Lead]) -> list[Wire]:

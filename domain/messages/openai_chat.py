@@ -27,7 +27,6 @@ from compaction_ledger.domain.messages.wires import (
     no_such_role,
     not_a_result,
     objects,
-    same_value,
     text_id,
     without_members,
 )
@@ -114,10 +113,6 @@ class OpenAIChat:
             parts.append(Part(part, "call", text, name, call_id))
         parts += _others(wire, len(parts))
         return parts
-
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """See :meth:`MessageShape.is_settled_alike`."""
-        return one is other or same_value(self.settled(one), self.settled(other))
 
     def settled(self, wire: Wire) -> Wire:
         """See :meth:`MessageShape.settled`."""

@@ -27,7 +27,6 @@ from compaction_ledger.domain.messages.wires import (
     members,
     no_such_role,
     not_a_result,
-    same_value,
     text_id,
     without_members,
 )
@@ -173,10 +172,6 @@ class OpenAIResponses:
                 return [Part(0, "result", _output_text(wire.get("output")), None, call_id)]
             return [Part(0, "other", as_text(wire.get(_SERVED.get(str(kind), ""))), None, call_id)]
         return [_other(kind, wire)]
-
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """See :meth:`MessageShape.is_settled_alike`."""
-        return one is other or same_value(self.settled(one), self.settled(other))
 
     def settled(self, wire: Wire) -> Wire:
         """See :meth:`MessageShape.settled`."""

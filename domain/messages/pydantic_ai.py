@@ -26,7 +26,6 @@ from compaction_ledger.domain.messages.wires import (
     members,
     no_such_role,
     not_a_result,
-    same_value,
     text_id,
 )
 
@@ -103,10 +102,6 @@ class PydanticAI:
             part if speaker in (None, role) else part._replace(role=speaker)
             for part, speaker in zip(read, speakers, strict=True)
         ]
-
-    def is_settled_alike(self, one: Wire, other: Wire) -> bool:
-        """See :meth:`MessageShape.is_settled_alike`."""
-        return one is other or same_value(self.settled(one), self.settled(other))
 
     def settled(self, wire: Wire) -> Wire:
         """See :meth:`MessageShape.settled`."""

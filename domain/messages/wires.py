@@ -1,4 +1,4 @@
-"""What the wire shapes have in common: refusals that name the place, JSON texts, equality, cache markers."""
+"""What the wire shapes have in common: refusals that name the place, JSON texts, speakers, cache markers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from compaction_ledger.domain.messages.interface import Part, Wire
 NO_TURN = False
 """``begins_turn`` of what begins none."""
 
-_ABSENT = object()
 _plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -99,32 +98,6 @@ def kind_of(block: Wire) -> str | None:
     """The ``type`` of a block, if it is text: anything else is of a kind that nobody has heard of."""
     kind = block.get("type")
     return kind if isinstance(kind, str) else None
-
-
-def same_value(one: object, other: object) -> bool:
-    """Whether two JSON values are equal, exactly: ``1`` is neither ``true`` nor ``1.0``, as by digest."""
-    if one is other:
-        return True
-    if isinstance(one, str):
-        return one == other
-    if isinstance(one, Mapping):
-        return isinstance(other, Mapping) and _same_members(cast("Wire", one), cast("Wire", other))
-    if isinstance(one, (list, tuple)):
-        if not isinstance(other, (list, tuple)):
-            return False
-        ours, theirs = cast("Sequence[object]", one), cast("Sequence[object]", other)
-        return len(ours) == len(theirs) and all(map(same_value, ours, theirs))
-    return type(one) is type(other) and one == other
-
-
-def _same_members(one: Wire, other: Wire) -> bool:
-    if len(one) != len(other):
-        return False
-    for key, value in one.items():
-        theirs = other.get(key, _ABSENT)
-        if not same_value(value, theirs):
-            return False
-    return True
 
 
 def without_members(wire: Wire, names: frozenset[str], holders: Sequence[str]) -> Wire:

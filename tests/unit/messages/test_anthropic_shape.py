@@ -187,11 +187,11 @@ def test_cache_markers_may_move_and_the_input_of_a_call_is_no_place_for_them() -
         "content": [{**inner, "content": [text("x")]}, {**text("y"), **marker}, call],
     }
     before = copy.deepcopy(marked)
-    assert ANTHROPIC.is_settled_alike(marked, moved)
+    assert ANTHROPIC.settled(marked) == ANTHROPIC.settled(moved)
     assert ANTHROPIC.settled(marked)["content"][2] is call
     assert marked == before
     other: Wire = {"role": "user", "content": [inner, text("z"), call]}
-    assert not ANTHROPIC.is_settled_alike(marked, other)
+    assert ANTHROPIC.settled(marked) != ANTHROPIC.settled(other)
 
 
 def test_t9_what_stands_beside_a_result_is_the_users() -> None:

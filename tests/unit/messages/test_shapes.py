@@ -19,9 +19,9 @@ from compaction_ledger.domain.messages.interface import Lead, MessageShape, Wire
 from compaction_ledger.domain.messages.shapes import SHAPES, shape_named
 from compaction_ledger.domain.messages.structure import (
     boundaries,
-    open_calls,
     structural_problems,
 )
+from compaction_ledger.domain.window.originals import message_digest
 
 EXAMPLES = 15
 SYSTEMS: dict[str, Wire] = {
@@ -139,7 +139,7 @@ def test_t2_sound_transcripts_are_told_to_be_sound(name: str, data: st.DataObjec
     pending = data.draw(st.booleans())
     entries = SHAPES[name].read(data.draw(transcripts(name, pending=pending)))
     assert structural_problems(entries) == []
-    assert bool(open_calls(entries)) == pending
+    assert (sum(len(each.calls) - len(each.results) for each in entries) > 0) == pending
 
 
 @every_shape
@@ -183,6 +183,11 @@ def test_t14_a_replaced_result_changes_its_text_and_nothing_else(
     assert refused(shape, replaced) == []
 
 
+def same(shape: MessageShape, one: Wire, other: Wire) -> bool:
+    """Whether two messages are one, but for cache markers."""
+    return message_digest(shape.settled(one)) == message_digest(shape.settled(other))
+
+
 @every_shape
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -192,11 +197,11 @@ def test_what_is_settled_stays_as_it_is(name: str, data: st.DataObject) -> None:
     for message in messages:
         settled = shape.settled(message)
         assert shape.settled(settled) is settled
-        assert shape.is_settled_alike(message, settled)
-        assert shape.is_settled_alike(message, copy.deepcopy(message))
+        assert same(shape, message, settled)
+        assert same(shape, message, copy.deepcopy(message))
         reordered = dict(reversed(list(message.items())))
-        assert shape.is_settled_alike(message, reordered)
-        assert not shape.is_settled_alike(message, {**message, "x": 1})
+        assert same(shape, message, reordered)
+        assert not same(shape, message, {**message, "x": 1})
     assert messages == before
 
 
@@ -204,11 +209,11 @@ def test_what_is_settled_stays_as_it_is(name: str, data: st.DataObject) -> None:
 def test_equal_in_python_is_not_equal_in_json(name: str) -> None:
     shape = SHAPES[name]
     one = dict(SYSTEMS[name])
-    assert not shape.is_settled_alike({**one, "x": 1}, {**one, "x": True})
-    assert not shape.is_settled_alike({**one, "x": [1]}, {**one, "x": [1.0]})
-    assert not shape.is_settled_alike({**one, "x": [1]}, {**one, "x": [1, 2]})
-    assert not shape.is_settled_alike({**one, "x": {"y": 1}}, {**one, "x": [1]})
-    assert shape.is_settled_alike({**one, "x": [1, {"y": None}]}, {**one, "x": [1, {"y": None}]})
+    assert not same(shape, {**one, "x": 1}, {**one, "x": True})
+    assert not same(shape, {**one, "x": [1]}, {**one, "x": [1.0]})
+    assert not same(shape, {**one, "x": [1]}, {**one, "x": [1, 2]})
+    assert not same(shape, {**one, "x": {"y": 1}}, {**one, "x": [1]})
+    assert same(shape, {**one, "x": [1, {"y": None}]}, {**one, "x": [1, {"y": None}]})
 
 
 class ModelObject:

@@ -122,7 +122,7 @@ def test_an_agent_of_pydantic_ai_searches_with_them(parts: Parts) -> None:
             return ModelResponse(parts=[TextPart("It is 4,000 EUR.")])
         return ModelResponse(parts=[ToolCallPart(NAMES[0], {"query": "4,000 eur"})])
 
-    def tool_of(definition: dict[str, Any]) -> Tool[None]:
+    def tool_of(definition: dict[str, Any]) -> Tool[object]:
         told = ToolDefinition(**definition)
 
         def called(**arguments: Any) -> str:
