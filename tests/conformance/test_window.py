@@ -432,6 +432,16 @@ def test_a_pin_reaches_every_later_request(parts: Parts) -> None:
     assert [pin.quote for pin in window.pins()] == [said.strip() for said in words.values()]
 
 
+def test_what_is_said_again_in_the_same_words_is_one_pin(parts: Parts) -> None:
+    window = window_on(parts, RememberingSummarizer(), rules=True)
+    messages: list[dict[str, Any]] = []
+    for number in range(5):
+        messages.append({"role": "user", "content": f"Look at case {number}. Never call me."})
+        window.prepare(messages)
+        messages.append({"role": "assistant", "content": "Understood."})
+    assert [(pin.message, pin.quote) for pin in window.pins()] == [(0, "Never call me.")]
+
+
 def test_pins_never_make_a_run_impossible(parts: Parts) -> None:
     """T6: only the last exchange alone may be too large. What has no room is named, and found by search."""
     window = window_on(parts, RememberingSummarizer(), budget=3_000, rules=True)

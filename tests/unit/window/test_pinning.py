@@ -365,7 +365,6 @@ def test_a_model_is_asked_in_the_background_and_once_for_each_message(parts: Par
         "At most 500 EUR.",
     }
     assert {each.quote for each in pinning.refused} == {
-        "No nuts.",
         "At most 500 EUR.",
         "At most 900 EUR.",
     }

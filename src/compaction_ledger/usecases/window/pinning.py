@@ -21,6 +21,7 @@ from compaction_ledger.domain.window.pins import (
     PinProposer,
     ProposingFailed,
 )
+from compaction_ledger.domain.window.window_state import current_pins
 from compaction_ledger.usecases.originals_reading import (
     MOST_AT_ONCE,
     read_readable,
@@ -62,8 +63,8 @@ class RefusedQuote:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What became of some messages' quotes. ``failed``: the messages of which nothing could be proposed, with
-    the reason: a failure code, or the name of an error.
+    """What became of some messages' quotes. ``failed``: the messages of which nothing could be proposed,
+    with the reason: a failure code, or the name of an error.
     """
 
     accepted: tuple[PinAccepted, ...] = ()
@@ -96,9 +97,9 @@ def propose_pins(
 ) -> Proposals:
     """Ask ``proposer`` about the messages at ``positions``, and prove and record what it says.
 
-    Messages that are not a user's own are passed over. A quote that cannot be proven is refused and
-    reported, and stops nothing; so does an error of the proposer's, and a message that is not what was kept.
-    Raises kinds of :class:`StoreError`.
+    Messages that are not a user's own are passed over, as is what is pinned in the same words. A quote
+    that cannot be proven is refused and reported, and stops nothing; so does an error of the proposer's,
+    and a message that is not what was kept. Raises kinds of :class:`StoreError`.
     """
     accepted: list[PinAccepted] = []
     refused: list[RefusedQuote] = []
@@ -116,6 +117,8 @@ def propose_pins(
             continue
         told = Told(proposer.kind, readings={})
         for quote in _proposed(proposer, parts, position, refused, failed):
+            if any(pin.quote == quote for pin in current_pins(session.state)):
+                continue  # said again, as it stands: one pin of it is enough
             try:
                 pin = record_pin(context, session, found, quote, told)
             except PinRefused as refusal:
@@ -163,7 +166,8 @@ def _asked(
 
 
 class Pinning:
-    """The pins of one run, turn by turn. Rules propose at once; who may take long is asked in the background.
+    """The pins of one run, turn by turn. Rules propose at once; who may take long is asked in the
+    background.
 
     So no turn waits for a model (T11). May be used from several threads.
     """
