@@ -20,6 +20,7 @@ from compaction_ledger.domain.errors import (
     ChunkOverlaps,
     Exhausted,
     InvalidSetting,
+    LedgerError,
     Refused,
 )
 from compaction_ledger.domain.finish import Answer, FailureCode, Fault, sound_answer
@@ -92,7 +93,11 @@ class ChunkCompactor:
     strict: bool = False
 
     def compact(self, job: ChunkJob) -> ChunkOutcome:
-        """Claim and attempt a planned chunk (D1, D2, D3). Refusals are outcomes, not errors."""
+        """Claim and attempt a planned chunk (D1, D2, D3). Refusals are outcomes, not errors.
+
+        Raises :class:`DamagedOriginal` and kinds of :class:`StoreError` where its originals cannot be read;
+        that is seen before the claim, so that trying it at each turn records nothing.
+        """
         if self.stop.requested:
             return ChunkOutcome(job.first, job.last, "stopped")
         leave = self.admission.admit()
@@ -124,6 +129,8 @@ class _Claim:
         self._session = WindowSession(self.compactor.context.log, self.compactor.context.key)
 
     def run(self) -> ChunkOutcome:
+        if read_source(self.compactor.context, self.job) is None:
+            return self._outcome("source_changed")
         try:
             self._session.execute(self._claim)
             outcome: ChunkOutcome | None = None
@@ -169,8 +176,10 @@ class _Claim:
         try:
             return read_source(self.compactor.context, self.job)
         except BaseException:
-            with suppress(Refused):
+            try:
                 self._release("given_back", "refused")
+            except LedgerError as error:  # the first one is to be told; the lease runs out (A5)
+                logger.warning("claim %s is not given back: %s", self._claim_id, error)
             raise
 
     def _call(self, attempt_id: str, source: ChunkSource) -> Answer:

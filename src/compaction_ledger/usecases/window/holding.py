@@ -18,6 +18,7 @@ from compaction_ledger.domain.window.events import (
     PinAccepted,
 )
 from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.window.pin_sources import users_parts
 from compaction_ledger.domain.window.pins import check_pin
 from compaction_ledger.domain.window.placement import Holding
 from compaction_ledger.domain.window.prompts import WindowPrompts
@@ -197,12 +198,12 @@ def pin_fault(
         return "other_window"
     if pin.message >= len(messages) or digests[pin.message] != pin.digest:
         return "source_changed"
-    parts = {part.part: part for part in shape.parts(messages[pin.message])}
-    part = parts.get(pin.part)
-    if part is None or part.kind != "text":
-        return "not_found"
+    (entry,) = shape.read([messages[pin.message]], pin.message)
     try:
-        check_pin(pin, part.text)
+        parts = {part.part: part for part in users_parts(shape, entry)}
+        if pin.part not in parts:
+            return "not_users_words"
+        check_pin(pin, parts[pin.part].text)
     except PinRefused as refusal:
         return refusal.reason
     return None
