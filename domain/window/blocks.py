@@ -9,7 +9,7 @@ Each line of a summary is led by ``| `` and each line of a quote by ``> ``: no l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
@@ -66,6 +66,17 @@ def chunk_block(summary: ChunkSummary, pins: Iterable[ShownPin]) -> str:
             f"[end of the derived summary of {span}]",
         )
     )
+
+
+def block_sizes(
+    chunks: Sequence[ChunkSummary], count: Callable[[Sequence[bytes]], list[int]]
+) -> list[int]:
+    """The sizes of blocks by which the oldest are regrouped or left to search (T8), in the one way of all.
+
+    Without their pins, which stand in the request whatever becomes of the block; and as ``count`` has no
+    corrections, everybody comes to the same at every turn (T10).
+    """
+    return count([chunk_block(chunk, ()).encode("utf-8", "surrogatepass") for chunk in chunks])
 
 
 def pins_block(pins: Iterable[ShownPin]) -> str:

@@ -1,4 +1,4 @@
-"""Where a chunk may stand (T8, T11): behind the others without a gap, or in the place of the oldest ones."""
+"""Where a chunk may stand (T8, T11): behind the others without a gap, or in the place of some that stand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place(state: WindowState, job: ChunkJob, now: int) -> Placed:
             held.append(other)
         elif _overlap(job, other):
             expired += expiry(claim)
-    judge = _why_not_regrouped if job.replaces else _why_not_behind
+    judge = _why_not_instead if job.replaces else _why_not_behind
     why = judge(state, job, held)
     return Placed(expired, None if why is None else ChunkOverlaps(job.first, job.last, why))
 
@@ -58,15 +58,20 @@ def _why_not_behind(state: WindowState, job: ChunkJob, held: list[ChunkJob]) -> 
     return None
 
 
-def _why_not_regrouped(state: WindowState, job: ChunkJob, held: list[ChunkJob]) -> str | None:
-    """A chunk in the place of others takes the oldest ones that stand, all their messages and no more."""
-    oldest = state.chunks[: len(job.replaces)]
-    if tuple(chunk.identity for chunk in oldest) != job.replaces:
-        return "what it replaces are not the oldest chunks that stand, in order"
-    if any(one.last + 1 != other.first for one, other in pairwise(oldest)):
+def _why_not_instead(state: WindowState, job: ChunkJob, held: list[ChunkJob]) -> str | None:
+    """A chunk in the place of others takes ones that stand side by side, all their messages and no more.
+
+    The oldest, to be one bigger chunk; or, wherever it stands, what may not be used any more (V2).
+    """
+    names = [chunk.identity for chunk in state.chunks]
+    start = names.index(job.replaces[0]) if job.replaces[0] in names else len(names)
+    taken = state.chunks[start : start + len(job.replaces)]
+    if tuple(chunk.identity for chunk in taken) != job.replaces:
+        return "what it replaces are not chunks that stand side by side, in order"
+    if any(one.last + 1 != other.first for one, other in pairwise(taken)):
         return "what it replaces leaves messages out in between"
-    if (oldest[0].first, oldest[-1].last) != (job.first, job.last):
-        return f"what it replaces are messages {oldest[0].first} to {oldest[-1].last}"
+    if (taken[0].first, taken[-1].last) != (job.first, job.last):
+        return f"what it replaces are messages {taken[0].first} to {taken[-1].last}"
     for other in held:
         if _overlap(job, other):
             return f"{other.first} to {other.last} are claimed"

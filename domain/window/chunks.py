@@ -74,8 +74,8 @@ class ChunkJob:
             raise InvalidJob(f"a chunk is one message or more, not {self.first}..{self.last}")
         if not is_hash(self.source_hash):
             raise InvalidJob("the source hash is not 64 lower-case hexadecimal digits")
-        if len(self.replaces) == 1 or len(set(self.replaces)) != len(self.replaces):
-            raise InvalidJob("a chunk takes the place of two others or more, each named once")
+        if len(set(self.replaces)) != len(self.replaces):
+            raise InvalidJob("each chunk that it takes the place of is named once")
         if not all(map(is_hash, self.replaces)):
             raise InvalidJob("an identity is 64 lower-case hexadecimal digits")
         check_model(self.model)

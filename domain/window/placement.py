@@ -20,6 +20,7 @@ from compaction_ledger.domain.window.blocks import (
     PinPlaces,
     RecordedPin,
     ShownPin,
+    block_sizes,
     chunk_block,
     no_room_for_pins,
     omission_block,
@@ -124,10 +125,19 @@ class _Layout:
 
 
 def place(
-    transcript: Transcript, holding: Holding, room: Room, encode: Encode, count: Count
+    transcript: Transcript,
+    holding: Holding,
+    room: Room,
+    encode: Encode,
+    count: Count,
+    uncorrected: Count | None = None,
 ) -> Request:
-    """The request. Raises :class:`WindowTooSmall` where not even the last exchange fits (T6)."""
-    return _Placing(transcript, holding, room, encode, count).request()
+    """The request. Raises :class:`WindowTooSmall` where not even the last exchange fits (T6).
+
+    ``uncorrected`` counts what is held against the share of the blocks, if not ``count`` itself: what was
+    left to search once must not come back because counts are corrected meanwhile (T10).
+    """
+    return _Placing(transcript, holding, room, encode, count).request(uncorrected or count)
 
 
 class _Placing:
@@ -148,8 +158,8 @@ class _Placing:
         self.totals = [0, *accumulate(transcript.tokens)]
         self.given_up = _in_order_of_giving_up(holding.pins)
 
-    def request(self) -> Request:
-        gone = self._left_to_search()
+    def request(self, uncorrected: Count) -> Request:
+        gone = self._left_to_search(uncorrected)
         made = self._make(_Layout(gone, self.covered))
         allowed = self.room.limit - self.room.beside
         if made.manifest.tokens <= allowed:
@@ -162,10 +172,10 @@ class _Placing:
             made.manifest.tokens + self.room.beside, self.room.limit, self.room.beside
         )
 
-    def _left_to_search(self) -> int:
+    def _left_to_search(self, uncorrected: Count) -> int:
         if self.room.share is None or not self.blocks:
             return 0
-        return left_to_search(self._tokens_of(self.blocks), self.room.share)
+        return left_to_search(block_sizes(self.chunks, uncorrected), self.room.share)
 
     def _smaller(self, gone: int) -> list[_Layout]:
         """What else may be left out, in order: older turns, then blocks from the oldest on. The last
@@ -204,9 +214,6 @@ class _Placing:
 
     def _tail(self, cut: int) -> int:
         return self.totals[-1] - self.totals[cut]
-
-    def _tokens_of(self, blocks: Sequence[str]) -> list[int]:
-        return self.count([block.encode("utf-8", "surrogatepass") for block in blocks])
 
     def _make(self, layout: _Layout) -> Request:
         transcript = self.transcript

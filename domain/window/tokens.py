@@ -117,14 +117,19 @@ class Gauge:
         """Tokens for each counted one; 1.0 as long as no provider has told."""
         return self._scale
 
-    def count(self, messages: Sequence[bytes]) -> list[int]:
-        """The tokens of each message, rounded up."""
+    def uncorrected(self, messages: Sequence[bytes]) -> list[int]:
+        """The tokens of each message as the counter counts them: the same at every turn."""
         counted = self._counter.count(messages)
         if len(counted) != len(messages) or any(number < 0 for number in counted):
             raise InvalidSetting(
                 f"must give a number for each of {len(messages)} messages, none below zero",
                 place="counter",
             )
+        return counted
+
+    def count(self, messages: Sequence[bytes]) -> list[int]:
+        """The tokens of each message, corrected and rounded up."""
+        counted = self.uncorrected(messages)
         if self._scale == 1.0:
             return counted
         scale = self._scale

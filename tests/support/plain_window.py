@@ -193,11 +193,15 @@ class WindowBook:
         held = [one.chunk.messages for one in self.open() if now < one.expires]
         summarized = [self.done[name].messages for name in self.standing]
         if chunk.replaces:
-            oldest = self.standing[: len(chunk.replaces)]
-            covered = frozenset().union(*(self.done[name].messages for name in oldest))
+            some = chunk.replaces
+            side_by_side = any(
+                tuple(self.standing[place : place + len(some)]) == some
+                for place in range(len(self.standing))
+            )
             return (
-                tuple(oldest) == chunk.replaces
-                and covered == chunk.messages
+                side_by_side
+                and frozenset().union(*(self.done[name].messages for name in some))
+                == chunk.messages
                 and not any(messages & chunk.messages for messages in held)
             )
         taken = frozenset().union(*held, *summarized)

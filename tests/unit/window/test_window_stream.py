@@ -391,19 +391,27 @@ def test_t8_as_long_as_it_has_no_summary_the_old_ones_stand(after: list[WindowSt
 @pytest.mark.parametrize(
     ("job", "why"),
     [
-        (chunk(6, 20, [B, C]), "not the oldest"),
-        (chunk(1, 9, [B, A]), "not the oldest"),
-        (chunk(1, 20, [A, C]), "not the oldest"),
-        (chunk(1, 9, [A, chunk(6, 9, model=OTHER_MODEL)]), "not the oldest"),
-        (chunk(1, 30, [A, B, C, chunk(21, 30)]), "not the oldest"),
+        (chunk(1, 9, [B, A]), "not chunks that stand side by side"),
+        (chunk(1, 20, [A, C]), "not chunks that stand side by side"),
+        (chunk(1, 9, [A, chunk(6, 9, model=OTHER_MODEL)]), "not chunks that stand side by side"),
+        (chunk(1, 30, [A, B, C, chunk(21, 30)]), "not chunks that stand side by side"),
         (chunk(1, 8, [A, B]), "are messages 1 to 9"),
         (chunk(1, 10, [A, B]), "are messages 1 to 9"),
         (chunk(0, 9, [A, B]), "are messages 1 to 9"),
     ],
 )
-def test_t8_it_takes_all_of_the_oldest_ones_and_no_more(job: ChunkJob, why: str) -> None:
+def test_t8_it_takes_all_of_those_it_names_and_no_more(job: ChunkJob, why: str) -> None:
     refusal = given(*done(A, B, C)).when(claim(job)).then_refused(ChunkOverlaps)
     assert why in str(refusal)
+
+
+@pytest.mark.parametrize("job", [chunk(6, 9, [B]), chunk(6, 20, [B, C]), chunk(10, 20, [C])])
+def test_t8_what_may_not_be_used_any_more_is_replaced_where_it_stands(job: ChunkJob) -> None:
+    """V2: one of them, too."""
+    state = given(*done(A, B, C)).when(claim(job)).then(claimed(job))
+    state = fold([started(job), completed(job)], state)
+    spans = {(one.first, one.last) for one in (A, B, C) if one.identity not in job.replaces}
+    assert {(one.first, one.last) for one in state.chunks} == {*spans, (job.first, job.last)}
 
 
 def test_t8_what_was_replaced_cannot_be_replaced_again() -> None:
@@ -440,7 +448,7 @@ def test_t11_the_next_chunk_does_not_wait_for_a_regrouping() -> None:
         (replace(A, first=-1), InvalidJob),
         (replace(A, first=6), InvalidJob),
         (replace(A, source_hash="x"), InvalidJob),
-        (replace(A, replaces=(B.identity,)), InvalidJob),
+        (replace(A, replaces=(B.identity, B.identity)), InvalidJob),
         (replace(A, window=replace(WINDOW, run="")), InvalidId),
     ],
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
-from compaction_ledger.domain.identity import ModelIdentity
-from compaction_ledger.domain.window.blocks import ChunkSummary, chunk_block
+from compaction_ledger.domain.claim_rules import MAX_ATTEMPTS
+from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
+from compaction_ledger.domain.window.blocks import ChunkSummary, block_sizes
 from compaction_ledger.domain.window.chunks import ChunkJob, chunk_source_hash
 from compaction_ledger.domain.window.cutting import Cut, NoCut, plan_cut, plan_regroup
 from compaction_ledger.domain.window.policy import REGROUP
@@ -18,7 +20,11 @@ from compaction_ledger.usecases.window.reading import Turn
 
 NothingDue = NoCut | Literal["running", "waiting", "rejected"]
 """Why nothing is planned: those of a cut; a claim on these messages is open; the second attempt waits, or
-one that is exhausted would be tried again too soon; a recorded chunk does not hold any more."""
+one that is exhausted would be tried again too soon; a recorded chunk does not hold any more, and nothing is
+to be done about it (now)."""
+
+Fate = Literal["stand", "regroup", "search"]
+"""Of the oldest chunks: they have room, are going to become one, or are left to search (T8)."""
 
 GROWTH = 1.5
 """Behind an exhausted job one on the same messages has so many times its tokens: no failing at each turn.
@@ -28,7 +34,8 @@ GROWTH = 1.5
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What the plan is made from. ``tokens``: of the request as it would be now, with what stands beside;
-    ``beside``: those of that alone.
+    ``beside``: those of that alone. ``searched``: the oldest chunks, at one time or another, whose blocks
+    were left to search.
     """
 
     turn: Turn
@@ -39,18 +46,25 @@ class Situation:
     tokens: int
     now: int
     beside: int = 0
+    searched: frozenset[str] = field(default=frozenset())
+
+    @property
+    def running(self) -> Sequence[ChunkJob]:
+        """What is claimed now, and not past its lease."""
+        claims = self.state.lifecycle.open.values()
+        return [self.state.jobs[one.identity] for one in claims if one.expires_at > self.now]
 
 
 def plan_job(
     context: WindowContext, model: ModelIdentity, situation: Situation
 ) -> ChunkJob | NothingDue:
     """The job that is due now, or why none is. A regroup comes first: it makes room in front (T8)."""
-    if len(situation.chunks) != len(situation.state.chunks):
-        return "rejected"
-    if any(claim.expires_at > situation.now for claim in situation.state.lifecycle.open.values()):
+    if situation.running:
         return "running"
+    if len(situation.chunks) != len(situation.state.chunks):
+        return _instead(context, model, situation)
     regroup = _regroup(context, model, situation)
-    if regroup is not None and not _is_closed(regroup, situation):
+    if regroup is not None:
         return "waiting" if _waits(regroup, situation) else regroup
     if situation.tokens <= context.budget.trigger_with(situation.beside):
         return "below_trigger"
@@ -60,12 +74,57 @@ def plan_job(
     return job
 
 
-def is_going_to_be_regrouped(
+def fate_of_oldest(context: WindowContext, model: ModelIdentity, situation: Situation) -> Fate:
+    """What becomes of the oldest chunks. Once they are left to search they stay so (T10)."""
+    if not _is_outgrown(context, situation):
+        return "stand"
+    oldest = situation.chunks[0].identity
+    if any(len(job.replaces) > 1 and job.replaces[0] == oldest for job in situation.running):
+        return "regroup"
+    return "search" if _regroup(context, model, situation) is None else "regroup"
+
+
+def _is_outgrown(context: WindowContext, situation: Situation) -> bool:
+    sizes = block_sizes(situation.chunks, context.gauge.uncorrected)
+    return len(sizes) > 1 and sum(sizes) > context.budget.summaries
+
+
+def _instead(
     context: WindowContext, model: ModelIdentity, situation: Situation
-) -> bool:
-    """Whether the oldest chunks still may become one; otherwise they are left to search (T8)."""
-    job = _regroup(context, model, situation)
-    return job is not None and not _is_closed(job, situation)
+) -> ChunkJob | NothingDue:
+    """A chunk in the place of the first one that may not be used any more, of the same originals (V2, T8);
+    where that is exhausted, of several.
+
+    Not of a version that newer software has written: two that do not know each other's would replace each
+    other for ever.
+    """
+    if situation.tokens <= context.budget.trigger_with(situation.beside):
+        return "rejected"
+    transcript = situation.turn.transcript
+    behind = [(0, transcript.shape.head(transcript.messages) - 1)]
+    behind += [(chunk.first, chunk.last) for chunk in situation.chunks]
+    rest = situation.state.chunks[len(situation.chunks) :]
+    spans = [behind[-1], *((chunk.first, chunk.last) for chunk in rest)]
+    tried = 0
+    for number, (one, other) in enumerate(pairwise(spans), start=1):
+        if other[0] != one[1] + 1 or other[1] + 1 >= len(transcript.messages):
+            break
+        names = tuple(chunk.identity for chunk in rest[:number])
+        if _is_of_newer_software(context, situation.state.jobs[names[-1]].prompt):
+            break
+        job = _job(context, model, situation, rest[0].first, other[1], names)
+        tokens = sum(transcript.tokens[job.first : job.last + 1])
+        if _is_closed(job, situation):
+            tried = tokens
+        elif tokens >= GROWTH * tried:
+            return "waiting" if _waits(job, situation) else job
+    return "rejected"
+
+
+def _is_of_newer_software(context: WindowContext, prompt: PromptVersion) -> bool:
+    current = context.registry.current
+    older = prompt.name == current.name and prompt.version < current.version
+    return context.registry.verdict(prompt) == "unknown_version" and not older
 
 
 def _next(
@@ -107,25 +166,39 @@ def _begun(
 
 
 def _regroup(context: WindowContext, model: ModelIdentity, situation: Situation) -> ChunkJob | None:
-    if context.budget.when_outgrown != REGROUP:
+    """The oldest chunks as one, where all have outgrown their share and that has not been in vain."""
+    chunks = situation.chunks
+    if context.budget.when_outgrown != REGROUP or not chunks:
+        return None
+    blocks = block_sizes(chunks, context.gauge.uncorrected)
+    if _is_in_vain(situation, large=blocks[0] > context.budget.summaries // 2):
         return None
     tokens = situation.turn.transcript.tokens
-    sources = [sum(tokens[chunk.first : chunk.last + 1]) for chunk in situation.chunks]
-    blocks = context.gauge.count(
-        [chunk_block(chunk, ()).encode("utf-8", "surrogatepass") for chunk in situation.chunks]
-    )
+    sources = [sum(tokens[chunk.first : chunk.last + 1]) for chunk in chunks]
     count = plan_regroup(sources, blocks, context.budget.summaries, context.budget.limit)
     if not count:
         return None
-    chosen = situation.chunks[:count]
-    return _job(
-        context,
-        model,
-        situation,
-        chosen[0].first,
-        chosen[-1].last,
-        tuple(chunk.identity for chunk in chosen),
+    names = tuple(chunk.identity for chunk in chunks[:count])
+    return _job(context, model, situation, chunks[0].first, chunks[count - 1].last, names)
+
+
+def _is_in_vain(situation: Situation, *, large: bool) -> bool:
+    """Whether the oldest chunk is not regrouped any more: its blocks were left to search; it has had its
+    attempts, with however many others (A3); or it is a regrouped one itself and still ``large``, so that
+    no room comes of it.
+    """
+    oldest = situation.chunks[0].identity
+    if oldest in situation.searched:
+        return True
+    if large and len(situation.state.jobs[oldest].replaces) > 1:
+        return True
+    attempts = situation.state.lifecycle.attempts
+    tried = sum(
+        attempts.get(identity, 0)
+        for identity, job in situation.state.jobs.items()
+        if len(job.replaces) > 1 and job.replaces[0] == oldest
     )
+    return tried >= MAX_ATTEMPTS
 
 
 def _job(
@@ -145,7 +218,7 @@ def _job(
 def _is_closed(job: ChunkJob, situation: Situation) -> bool:
     """Whether nothing more can come of a job: it is completed or has used its attempts."""
     lifecycle, identity = situation.state.lifecycle, job.identity
-    return identity in lifecycle.completions or lifecycle.attempts.get(identity, 0) >= 2
+    return identity in lifecycle.completions or lifecycle.attempts.get(identity, 0) >= MAX_ATTEMPTS
 
 
 def _waits(job: ChunkJob, situation: Situation) -> bool:

@@ -31,9 +31,10 @@ from compaction_ledger.usecases.window.holding import (
     window_facts,
 )
 from compaction_ledger.usecases.window.planning import (
+    Fate,
     NothingDue,
     Situation,
-    is_going_to_be_regrouped,
+    fate_of_oldest,
     plan_job,
 )
 from compaction_ledger.usecases.window.reading import Turn, encode_all, read_turn
@@ -76,6 +77,7 @@ class Preparer:
         self._model = model
         self._recorder = Recorder(context)
         self._before: Sequence[bytes] = ()
+        self._searched: frozenset[str] = frozenset()  # as Situation.searched
 
     def keep(self, messages: Messages, beside: int = 0) -> Turn:
         """Read the run's complete list of messages, and keep what is new.
@@ -133,30 +135,35 @@ class Preparer:
         except DamagedLog as error:  # then there are the originals (H9), and it is said why
             logger.warning("the log of %s cannot be read: %s", context.key, error)
             held = Held(Holding(), (RejectedItem("", error.code),))
-            request = self._place(turn.transcript, held, beside, regrouping=False)
+            request = self._place(turn.transcript, held, beside, "stand")
             return request, held, "rejected"
         record, state = sorted_record(entries), fold(facts)
         held = holding_now(
             context, record, [chunk.identity for chunk in state.chunks], turn.messages, digests
         )
         situation = Situation(
-            turn, record, state, held.holding.chunks, digests, 0, context.log.now()
+            turn,
+            record,
+            state,
+            held.holding.chunks,
+            digests,
+            0,
+            context.log.now(),
+            beside,
+            self._searched,
         )
-        regrouping = is_going_to_be_regrouped(context, self._model, situation)
-        request = self._place(turn.transcript, held, beside, regrouping=regrouping)
+        fate = fate_of_oldest(context, self._model, situation)
+        if fate == "search":
+            self._searched |= {held.holding.chunks[0].identity}
+        request = self._place(turn.transcript, held, beside, fate)
         tokens = request.manifest.tokens + _left_out(request, turn.transcript) + beside
-        return (
-            request,
-            held,
-            plan_job(context, self._model, replace(situation, tokens=tokens, beside=beside)),
-        )
+        situation = replace(situation, tokens=tokens, searched=self._searched)
+        return request, held, plan_job(context, self._model, situation)
 
-    def _place(
-        self, transcript: Transcript, held: Held, beside: int, *, regrouping: bool
-    ) -> Request:
-        budget = self._context.budget
-        room = Room(budget.limit, beside, None if regrouping else budget.summaries)
-        return place(transcript, held.holding, room, encode_all, self._context.gauge.count)
+    def _place(self, transcript: Transcript, held: Held, beside: int, fate: Fate) -> Request:
+        budget, gauge = self._context.budget, self._context.gauge
+        room = Room(budget.limit, beside, None if fate == "regroup" else budget.summaries)
+        return place(transcript, held.holding, room, encode_all, gauge.count, gauge.uncorrected)
 
 
 def _left_out(request: Request, transcript: Transcript) -> int:
