@@ -29,8 +29,9 @@ class WindowBudget:
     ``limit``: no request goes beyond it (T5, T6), what stands apart from the messages (system prompt,
     tools) included in so far as it is told. ``trigger``: from here on a chunk is planned (default: 70 % of
     the limit). ``keep``: about so much of the newest turns stays as it is (default 40 %). ``summaries``:
-    when all blocks together are above this, the oldest are regrouped (T8) or, with
-    ``when_outgrown="search"``, left to search (default 20 %). ``externalize_over``: a tool result of more
+    when all blocks together, without their pins, are above this, the oldest are regrouped (T8) or, with
+    ``when_outgrown="search"``, left to search (default 20 %); counted without corrections, so that what is
+    left to search stays so (T10). ``externalize_over``: a tool result of more
     bytes is kept apart and stands in requests as a stub (T14); ``None``: never.
     """
 
