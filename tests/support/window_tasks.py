@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from window_runs import PLACE, STOP, good, growing
+from window_runs import PLACE, STOP, Json, good, growing
 
 from compaction_ledger import (
     Answer,
@@ -75,6 +75,7 @@ def work(place: str, seed: int, turns: int) -> None:
     with Ledger.open(place, settings=Settings(lease_seconds=LEASE)) as ledger:
         window = opened(ledger, seed)
         say("begun")
+        messages: list[Json] = []
         for messages in growing(turns, WORDS):
             try:
                 window.prepare(messages)

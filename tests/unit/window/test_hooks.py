@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import anthropic
@@ -40,6 +41,13 @@ def server() -> Iterator[ProviderServer]:
         yield running
 
 
+@pytest.fixture
+def closing() -> Iterator[ExitStack]:
+    """Closes the clients of a test."""
+    with ExitStack() as stack:
+        yield stack
+
+
 def without_usage(reply: Reply) -> Reply:
     """The same answer, of a server that reports no tokens."""
     body = json.loads(reply.body)
@@ -66,9 +74,10 @@ def check(shape: str, server: ProviderServer, member: str = "messages") -> None:
     assert asked(0) not in last
 
 
-def test_openai_chat(parts: Parts, server: ProviderServer) -> None:
+def test_openai_chat(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(completion("It is open.", "stop"))
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+    closing.callback(client.close)
     window = window_on(parts, RememberingSummarizer(), budget=BUDGET)
     create = window.wrap(client.chat.completions.create)
     messages: list[Any] = [{"role": "system", "content": "Be brief."}]
@@ -103,7 +112,7 @@ def test_openai_chat_asynchronously(parts: Parts, server: ProviderServer) -> Non
     check("openai-chat", server)
 
 
-def test_openai_responses(parts: Parts, server: ProviderServer) -> None:
+def test_openai_responses(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = Reply(
         json.dumps(
             {
@@ -130,6 +139,7 @@ def test_openai_responses(parts: Parts, server: ProviderServer) -> None:
         ).encode()
     )
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+    closing.callback(client.close)
     window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="openai-responses")
     create = window.wrap(client.responses.create)
     items: list[Any] = []
@@ -143,11 +153,12 @@ def test_openai_responses(parts: Parts, server: ProviderServer) -> None:
     assert "[derived summary of message" in json.dumps(requests(server)[-1]["input"])
 
 
-def test_anthropic(parts: Parts, server: ProviderServer) -> None:
+def test_anthropic(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(
         anthropic_message([{"type": "text", "text": "It is open."}], "end_turn")
     )
     client = anthropic.Anthropic(base_url=server.url, api_key="k", max_retries=0)
+    closing.callback(client.close)
     window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="anthropic")
     create = window.wrap(client.messages.create)
     messages: list[Any] = []
@@ -162,7 +173,7 @@ def test_anthropic(parts: Parts, server: ProviderServer) -> None:
     assert any(block["text"].startswith("[derived summary of message") for block in first)
 
 
-def test_converse(parts: Parts, server: ProviderServer) -> None:
+def test_converse(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(converse_message("It is open.", "end_turn"))
     client = boto3.client(
         "bedrock-runtime",
@@ -171,6 +182,7 @@ def test_converse(parts: Parts, server: ProviderServer) -> None:
         aws_access_key_id="k",
         aws_secret_access_key="s",
     )
+    closing.callback(client.close)
     window = window_on(parts, RememberingSummarizer(), budget=BUDGET, shape="converse")
     converse = window.wrap(client.converse)
     messages: list[Any] = []
