@@ -40,6 +40,8 @@ _QUESTIONS = (
     ("Did the retries make it worse?", "retry_rate", "gateway"),
 )
 
+_AGAIN = ("", "Some time has passed: ", "Once more: ", "After the last change: ", "To be sure: ")
+
 _FINDINGS = (
     "The error rate of {service} rose to 31.{minute} % at 14:0{digit} UTC. Ticket INC-20{minute} has it.",
     "Release 4.{digit}.{minute} of {service} went out at 13:5{digit} UTC. It was approved as CHG-77{minute}.",
@@ -75,7 +77,8 @@ def incident(turns: int) -> Iterator[Step]:
     )
     for turn in range(turns):
         question, tool, service = _QUESTIONS[turn % len(_QUESTIONS)]
-        asked = f"{question} (check {turn + 1})"
+        again = _AGAIN[turn // len(_QUESTIONS) % len(_AGAIN)]
+        asked = f"{again}{question[0].lower()}{question[1:]}" if again else question
         if turn == turns // 2:
             asked = f"{CORRECTION} {asked}"
         calls = [_call(turn, 0, tool, service)]
