@@ -108,7 +108,9 @@ def test_a_message_that_is_no_json_is_named_and_nothing_is_kept(
 
 
 @pytest.mark.parametrize(
-    "messages", [None, 3, "Hello.", b"x", OK, {"a"}, (each for each in [OK])], ids=repr
+    "messages",
+    [None, 3, "Hello.", b"x", OK, {"a"}, (each for each in [OK])],
+    ids=lambda given: type(given).__name__,
 )
 def test_what_is_no_list_of_messages_is_refused(ledger: Ledger, messages: Any) -> None:
     with pytest.raises(MalformedMessage, match="messages"):
