@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_an_agent_of_pydantic_ai_searches_with_them(parts: Parts) -> None:
         return Tool.from_schema(called, told.name, told.description, told.parameters_json_schema)
 
     agent = Agent(FunctionModel(model), tools=list(map(tool_of, tool_definitions("pydantic-ai"))))
-    assert agent.run_sync("How much?").output == "It is 4,000 EUR."
+    assert asyncio.run(agent.run("How much?")).output == "It is 4,000 EUR."
     assert [hit["message_id"] for hit in json.loads(returned[0])["hits"]] == ["m1"]
 
 
