@@ -53,7 +53,7 @@ def test_status_says_what_lags_and_leaves_it(transcript: Path, tmp_path: Path) -
 
 
 def _interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What is left to read after Control-C; Python can lose one, within what it only reports. Then once more."""
+    """What is left to read after Control-C. Python can lose one, in code whose errors it only reports."""
     for _ in range(5):
         process.send_signal(signal.SIGINT)
         try:
