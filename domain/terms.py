@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-LAYOUT = f"2/{unicodedata.unidata_version}"
+LAYOUT = f"3/{unicodedata.unidata_version}"
 """Changes with every change of what is made of a text: an index of another layout is made anew."""
 
 LONGEST_TERM = 64
@@ -57,11 +57,13 @@ _SAME = {
     "'": "\u2018\u2019\u201a\u201b\u02bc",
     '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb",
 }
+_NOTHING: dict[int, str | None] = dict.fromkeys(_DROPPED)
 _ALIKE: dict[int, str | None] = {
-    **dict.fromkeys(_DROPPED),
+    **_NOTHING,
     **{ord(one): plain for plain, forms in _SAME.items() for one in forms},
 }
 _SPACES = {ord(one): " " for one in "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f"}
+_DOTS = re.compile("i\u0307+")
 _TWO_SPACES = re.compile(r"\s\s")
 _MOST_KEPT = 100_000
 
@@ -103,10 +105,12 @@ def _patterns() -> _Patterns:
     found = [at for at in places if unicodedata.category(chr(at))[0] == "M"]
     marks = _ranges(found)
     spaced_marks = _ranges([at for at in found if not is_unspaced(chr(at))])
-    # Vowels and finals of Korean syllables and the marks of narrow kana go with what stands before them.
-    behind = rf"[{marks}\u1160-\u11ff\uff9e\uff9f]"
-    plain = rf"((?:[{_PLAIN}]| (?!\s))+)(?!{behind})"
-    cluster = re.compile(rf"{plain}|\s+|.{behind}*", re.DOTALL)
+    # Vowels and finals of Korean syllables and the marks of narrow kana go with what stands before them,
+    # also with something between them that is dropped.
+    dropped = _ranges(sorted(_DROPPED))
+    behind = rf"[{marks}{dropped}\u1160-\u11ff\uff9e\uff9f]"
+    plain = rf"((?:[{_PLAIN}]| (?![{dropped}]*\s))+)(?!{behind})"
+    cluster = re.compile(rf"{plain}|\s(?:[{dropped}]*\s)*|.{behind}*", re.DOTALL)
     word = rf"(?:[^\W_{UNSPACED}]|[{spaced_marks}{UNSPACED}])"
     spaced = rf"(?:[^\W_{UNSPACED}]|[{spaced_marks}])"
     run = re.compile(rf"([{UNSPACED}]+)|(?:[^\W_{UNSPACED}]+|[{spaced_marks}])+")
@@ -209,10 +213,13 @@ def _folded_clusters() -> _Clusters:
 
 
 def _fold_cluster(cluster: str) -> str:
-    if cluster.isspace():
+    kept = cluster.translate(_NOTHING)
+    if kept.isspace():
         return " "
-    composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cluster).casefold())
-    plain = composed.translate(_ALIKE).replace("i\u0307", "i")
+    composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", kept).casefold())
+    if composed.startswith(" "):
+        return kept  # a mark that stands by itself, as in "¯": the space before it is not one of the text
+    plain = unicodedata.normalize("NFC", _DOTS.sub("i", composed).translate(_ALIKE))
     return "".join(map(_digit, plain))
 
 
