@@ -53,6 +53,18 @@ class Settings(BaseModel):
     database_patience_seconds: float = Field(default=15.0, ge=0, le=3_600)
     """For how long PostgreSQL is asked again while it cannot be reached, or another is in the way (A9)."""
 
+    encryption: Literal["on", "off"] = "on"
+    """Whether what is stored from now on is encrypted, with a key for each conversation (S1).
+
+    What was stored before is read either way.
+    """
+
+    keys_folder: Path | None = None
+    """Where the keyring is, and the signer's key; ``None``: beside the ledger (:mod:`places`)."""
+
+    checkpoints_folder: Path | None = None
+    """Where the last signed head is, and published checkpoints; ``None``: beside the ledger (K1)."""
+
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 
         def __init__(self, **values: object) -> None:
