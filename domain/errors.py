@@ -40,6 +40,7 @@
      │    ├── ConcurrentAppend                 A8, before it is decided again
      │    │    └── TimeHasPassed               A5, likewise
      │    └── RebuildOvertaken                 P4
+     ├── Erased                                S3, a conversation that is to be read no more
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
           ├── MalformedEvent
