@@ -377,7 +377,7 @@ class RebuildOvertaken(StoreError):
 
 
 class KeyMissing(StoreError):
-    """A key, or the keyring, is not where it should be (S1). It does not say that anything was erased (S3)."""
+    """A key, or the keyring, is not where it should be (S1). It does not say "erased" (S3)."""
 
     code = "key_missing"
 
