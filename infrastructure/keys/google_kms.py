@@ -126,7 +126,7 @@ class GoogleKms(Unpicklable):
 
         Ended between the two, it leaves a version that is used for nothing; the next one makes another.
         """
-        request = {"parent": self._key, "crypto_key_version": {}}
+        request: dict[str, Any] = {"parent": self._key, "crypto_key_version": {}}
         version = self._asked("create_crypto_key_version", request=request)
         until = time.monotonic() + ROTATION_SECONDS
         while version.state.name == "PENDING_GENERATION":

@@ -174,8 +174,9 @@ def _crc(data: bytes) -> int:
 
 def google_client(url: str) -> Any:
     """Google's own client of the server at ``url``."""
+    credentials: Any = AnonymousCredentials()  # type: ignore[no-untyped-call]
     transport = KeyManagementServiceRestTransport(
-        host=url.removeprefix("http://"), url_scheme="http", credentials=AnonymousCredentials()
+        host=url.removeprefix("http://"), url_scheme="http", credentials=credentials
     )
     return kms_v1.KeyManagementServiceClient(transport=transport)
 

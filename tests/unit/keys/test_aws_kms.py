@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import boto3
 import pytest
-from aws_servers import REGION, answering, running_aws
-from botocore.config import Config
+from aws_servers import answering, client, running_aws, serving
 from key_services import AwsService
 
 from compaction_ledger.domain.errors import (
@@ -17,6 +17,7 @@ from compaction_ledger.domain.errors import (
     LedgerError,
     WrongKey,
 )
+from compaction_ledger.infrastructure.keys import aws_kms
 from compaction_ledger.infrastructure.keys.aws_kms import AwsKms
 
 SECRET = b"a data key"
@@ -76,6 +77,61 @@ def test_a_key_that_is_not_there_is_missing(service: AwsService, key: str) -> No
             call()
 
 
+class _SlowKms:
+    """Answers as KMS does while a rotation is under way: complete when it has been asked so often."""
+
+    def __init__(self, polls: int) -> None:
+        self.polls, self.begun, self.done = polls, False, 0
+        self.asked: list[str] = []
+
+    def __call__(self, environ: Mapping[str, Any], start_response: Any) -> list[bytes]:
+        what = environ["HTTP_X_AMZ_TARGET"].partition(".")[2]
+        body = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        self.asked.append(what)
+        start_response("200 said", [("Content-Type", "application/x-amz-json-1.1")])
+        return [json.dumps(getattr(self, what)(body)).encode()]
+
+    def ListKeyRotations(self, body: Any) -> Any:  # noqa: N802 - the name of the method
+        self.polls -= self.begun
+        if self.begun and self.polls <= 0:
+            self.begun, self.done = False, self.done + 1
+        at = int(body.get("Marker", 0))  # one on each page
+        page = [{"KeyId": NOWHERE, "RotationType": "ON_DEMAND"}][: self.done - at]
+        more = {"Truncated": True, "NextMarker": str(at + 1)} if at + 1 < self.done else {}
+        return {"Rotations": page, **more}
+
+    def GetKeyRotationStatus(self, body: Any) -> Any:  # noqa: N802
+        begun = {"OnDemandRotationStartDate": 1_700_000_000} if self.begun else {}
+        return {"KeyRotationEnabled": False, "KeyId": NOWHERE, **begun}
+
+    def RotateKeyOnDemand(self, body: Any) -> Any:  # noqa: N802
+        assert not self.begun
+        self.begun = True
+        return {"KeyId": NOWHERE}
+
+
+def test_a_rotation_that_was_left_under_way_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # S2
+    monkeypatch.setattr(aws_kms, "_POLL_SECONDS", 0.01)
+    slow = _SlowKms(polls=6)
+    with serving(slow) as url:
+        kms = client("kms", url)
+        provider = AwsKms(kms, NOWHERE)
+        monkeypatch.setattr(aws_kms, "ROTATION_SECONDS", 0.0)
+        with pytest.raises(KeysUnavailable, match="still being rotated"):
+            provider.rotate()
+        monkeypatch.setattr(aws_kms, "ROTATION_SECONDS", 20.0)
+        assert provider.rotate() == f"{NOWHERE}#1"
+        assert slow.asked.count("RotateKeyOnDemand") == 1
+        slow.polls = 2
+        assert provider.rotate() == f"{NOWHERE}#2"
+        assert slow.asked.count("RotateKeyOnDemand") == 2
+        slow.polls = 2
+        assert provider.rotate() == provider.epochs()[-1] == f"{NOWHERE}#3"
+        kms.close()
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
@@ -93,15 +149,8 @@ def test_a_key_that_is_not_there_is_missing(service: AwsService, key: str) -> No
 def test_what_kms_says_in_our_words(code: str, kind: type[LedgerError]) -> None:  # S3
     said = f'{{"__type": "{code}", "message": "said"}}'.encode()
     with answering(400, said, "application/x-amz-json-1.1") as url:
-        client = boto3.client(
-            "kms",
-            endpoint_url=url,
-            region_name=REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            config=Config(retries={"total_max_attempts": 1}),
-        )
+        kms = client("kms", url, tries=1)
         with pytest.raises(kind) as caught:
-            AwsKms(client, NOWHERE).unwrap(f"{NOWHERE}#0", b"wrapped", b"")
+            AwsKms(kms, NOWHERE).unwrap(f"{NOWHERE}#0", b"wrapped", b"")
         assert type(caught.value) is kind
-        client.close()
+        kms.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import hvac
 import pytest
 from aws_servers import answering
+from hvac.exceptions import InvalidRequest
 from key_services import VaultService, everything_of
 from vault_server import TOKEN, TransitKey, VaultServer, running_vault
 
@@ -64,7 +65,7 @@ def test_another_client_of_vault_understands_server_and_key(service: VaultServic
     other.rotate_key(name, mount_point=mount)
     assert provider.current_epoch() == f"{service.key}:v2"
     assert other.read_key(name, mount_point=mount)["data"]["latest_version"] == 2
-    with pytest.raises(hvac.exceptions.InvalidRequest):
+    with pytest.raises(InvalidRequest):
         other.decrypt_data(name, wrapped.decode(), mount_point=mount)
 
 
