@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from disks import small_disk, unwritable
 from keyring_tasks import CONTEXT
+from processes import Process, tell
 
 from compaction_ledger.domain.errors import DiskFull, KeysUnavailable
 from compaction_ledger.infrastructure.keys import keyring_file
@@ -22,21 +24,49 @@ SECRET = b"a data key"
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
-def _process(task: str, folder: Path, number: int = 0) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def _processes(task: str, folder: Path, number: int, count: int) -> Iterator[list[Process]]:
+    """So many processes that are killed in the end, if they still run."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(_process(task, folder, number)) for _ in range(count)]
+
+
+@contextmanager
+def _process(task: str, folder: Path, number: int = 0) -> Iterator[Process]:
+    with subprocess.Popen(
         [sys.executable, SUPPORT / "keyring_tasks.py", task, str(folder), str(number)],
-        env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def _output(process: subprocess.Popen[str], said: str | None = None) -> str:
-    out, err = process.communicate(said, timeout=60)
+def _start(processes: Sequence[Process]) -> None:
+    """All at once, when each of them is ready."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        tell(process)
+
+
+def _output(process: Process) -> str:
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     return out
+
+
+def _killed_everywhere(task: str, folder: Path) -> int:
+    """How many steps there were; the last one is the process that was not killed."""
+    with _process(task, folder) as process:
+        steps, status = json.loads(_output(process))
+    assert status == 0
+    return int(steps)
 
 
 def _left_over(folder: Path) -> list[str]:
@@ -46,8 +76,7 @@ def _left_over(folder: Path) -> list[str]:
 
 
 def test_killed_at_each_step_of_its_creation(tmp_path: Path) -> None:  # S1
-    steps, status = json.loads(_output(_process("kill-create", tmp_path / "keys")))
-    assert status == 0
+    steps = _killed_everywhere("kill-create", tmp_path / "keys")
     assert steps > 10
     for step in range(1, steps + 1):
         folder = tmp_path / f"keys-{step}"
@@ -64,8 +93,7 @@ def test_killed_at_each_step_of_its_creation(tmp_path: Path) -> None:  # S1
 def test_killed_at_each_step_of_a_rotation(tmp_path: Path) -> None:  # S2
     before = FileKeyring.open(tmp_path / "keys", create=True)
     wrapped = before.wrap(SECRET, CONTEXT)
-    steps, status = json.loads(_output(_process("kill-rotate", tmp_path / "keys")))
-    assert status == 0
+    steps = _killed_everywhere("kill-rotate", tmp_path / "keys")
     assert steps > 5
     rotated = set[int]()
     for step in range(1, steps + 1):
@@ -83,15 +111,9 @@ def test_killed_at_each_step_of_a_rotation(tmp_path: Path) -> None:  # S2
 
 def test_many_processes_begin_at_once(tmp_path: Path) -> None:  # S1
     folder = tmp_path / "above" / "keys"
-    processes = [_process("create", folder) for _ in range(6)]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    wraps = [_output(process).split() for process in processes]
+    with _processes("create", folder, 0, count=6) as processes:
+        _start(processes)
+        wraps = [_output(process).split() for process in processes]
     keyring = FileKeyring.open(folder, create=False)
     assert {epoch for epoch, _ in wraps} == set(keyring.epochs())
     assert len(keyring.epochs()) == 1
@@ -106,13 +128,14 @@ def test_two_processes_rotate_at_once(tmp_path: Path) -> None:  # S2
     tmp_path.chmod(0o700)
     keyring = FileKeyring.open(tmp_path, create=True)
     first = keyring.wrap(SECRET, CONTEXT)
-    processes = [_process("rotate", tmp_path, 15) for _ in range(2)]
-    while any(process.poll() is None for process in processes):  # and a third one reads meanwhile
-        assert keyring.unwrap(*first, CONTEXT) == SECRET
-        assert keyring.unwrap(*keyring.wrap(SECRET, CONTEXT), CONTEXT) == SECRET
-    lines = [line.split() for process in processes for line in _output(process).splitlines()]
-    assert len(lines) == 30
-    assert len(keyring.epochs()) == len(set(keyring.epochs())) == 31
+    with _processes("rotate", tmp_path, 40, count=2) as processes:
+        _start(processes)
+        while any(process.poll() is None for process in processes):  # a third one reads meanwhile
+            assert keyring.unwrap(*first, CONTEXT) == SECRET
+            assert keyring.unwrap(*keyring.wrap(SECRET, CONTEXT), CONTEXT) == SECRET
+        lines = [line.split() for process in processes for line in _output(process).splitlines()]
+    assert len(lines) == 80
+    assert len(keyring.epochs()) == len(set(keyring.epochs())) == 81
     assert all(
         keyring.unwrap(epoch, bytes.fromhex(wrapped), CONTEXT) == b"secret"
         for epoch, wrapped in lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import secrets
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -181,6 +182,13 @@ class VaultService:
     @staticmethod
     def _client(url: str) -> VaultClient:
         return VaultClient(url, lambda: TOKEN)
+
+
+@contextmanager
+def black_hole() -> Iterator[str]:
+    """The address of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def spellings(secret: bytes) -> Iterator[str]:

@@ -60,18 +60,24 @@ def killed_everywhere(folder: Path, act: Callable[[Path], object]) -> None:
             return
 
 
-def create_once(folder: Path) -> None:
-    """When told to."""
+def wait() -> None:
+    """Until the test says something."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
+
+
+def create_once(folder: Path) -> None:
+    """When told to."""
+    wait()
     epoch, wrapped = FileKeyring.open(folder, create=True).wrap(b"secret", CONTEXT)
     sys.stdout.write(f"{epoch} {wrapped.hex()}\n")
 
 
 def rotate_often(folder: Path, times: int) -> None:
-    """And wrap under each epoch."""
+    """When told to; and wrap under each epoch."""
     keyring = FileKeyring.open(folder, create=False)
+    wait()
     for _ in range(times):
         keyring.rotate()
         epoch, wrapped = keyring.wrap(b"secret", CONTEXT)

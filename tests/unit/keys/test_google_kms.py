@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import google_kms_server as server
 import pytest
 from google_kms_server import RING, CryptoKey, GoogleServer, google_client, running_google
-from key_services import GoogleService, everything_of, fresh_secret, spellings
+from key_services import GoogleService, black_hole, everything_of, fresh_secret, spellings
 
 from compaction_ledger.domain.errors import (
     InvalidSetting,
@@ -115,6 +115,14 @@ def test_a_key_that_is_not_there_is_missing(service: GoogleService) -> None:
     ):
         with pytest.raises(KeyMissing):
             call()
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
+    service: GoogleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(google_kms, "CALL_SECONDS", 0.1)
+    with black_hole() as url, pytest.raises(KeysUnavailable, match="timed out"):
+        GoogleKms(google_client(url), service.key).current_epoch()
 
 
 def test_who_is_not_allowed_is_told_so(service: GoogleService) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import hvac
 import pytest
-from aws_servers import answering
+from aws_servers import answering, serving
 from hvac.exceptions import InvalidRequest
-from key_services import VaultService, everything_of
-from vault_server import TOKEN, TransitKey, VaultServer, running_vault
+from key_services import VaultService, black_hole, everything_of
+from vault_server import TOKEN, TransitKey, VaultServer, certificate, running_vault
 
 from compaction_ledger.domain.errors import (
     InvalidSetting,
@@ -20,6 +20,7 @@ from compaction_ledger.domain.errors import (
     LedgerError,
     WrongKey,
 )
+from compaction_ledger.infrastructure.keys import vault_http
 from compaction_ledger.infrastructure.keys.vault import Vault
 
 SECRET = b"a data key"
@@ -186,6 +187,27 @@ def test_certificates_that_cannot_be_read(service: VaultService) -> None:
         _open(service, {"VAULT_CACERT": "/nowhere.pem"})
 
 
+def test_no_proxy_is_given_the_token(
+    service: VaultService, monkeypatch: pytest.MonkeyPatch
+) -> None:  # S4
+    with running_vault() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("all_proxy", proxy.url)
+        assert _open(service).current_epoch() == f"{service.key}:v1"
+        assert proxy.asked == []
+
+
+def test_the_servers_certificate_is_checked(service: VaultService, tmp_path: Path) -> None:  # S4
+    trusted, key = certificate(tmp_path)
+    with serving(service.server, (str(trusted), str(key))) as url:
+        address = url.replace("http:", "https:")
+        with pytest.raises(KeysUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            _open(service, {"VAULT_ADDR": address, "VAULT_SKIP_VERIFY": "1"}).current_epoch()
+        assert service.server.asked == []
+        provider = _open(service, {"VAULT_ADDR": address, "VAULT_CACERT": str(trusted)})
+        assert provider.unwrap(*provider.wrap(SECRET, b""), b"") == SECRET
+
+
 def test_a_namespace(service: VaultService) -> None:
     service.server.namespace = "team-a"
     with pytest.raises(KeyMissing):
@@ -206,6 +228,14 @@ def test_a_server_that_stands_by_sends_to_the_active_one(service: VaultService) 
         standby.active = "http://192.0.2.1:8200"  # the token would go over it in the clear
         with pytest.raises(InvalidSetting):
             provider.current_epoch()
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
+    service: VaultService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_http, "CALL_SECONDS", 0.1)
+    with black_hole() as url, pytest.raises(KeysUnavailable, match="timed out"):
+        _open(service, {"VAULT_ADDR": url}).current_epoch()
 
 
 def test_a_sealed_server_is_unavailable(service: VaultService) -> None:  # S3
