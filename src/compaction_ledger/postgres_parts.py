@@ -8,6 +8,7 @@ from typing import NamedTuple
 from compaction_ledger.domain.history import HistoryIndex
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore, WorkList
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.proof.ports import TreeStore
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.erasure_parts import stored_ring
@@ -27,6 +28,7 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
+from compaction_ledger.infrastructure.tree.postgres import PostgresTree
 from compaction_ledger.infrastructure.work.postgres import PostgresWorkList
 from compaction_ledger.places import places_of
 from compaction_ledger.projections.postgres import PostgresReadModels
@@ -48,6 +50,7 @@ class PostgresParts(NamedTuple):
     store: Callable[[], StoreStatus]
     ring: KeyRing
     close: Callable[[], None]
+    tree: TreeStore
 
 
 def open_parts(
@@ -90,6 +93,7 @@ def open_parts(
             lambda: store_status(database),
             ring,
             close,
+            PostgresTree(database),
         )
     except BaseException:
         database.close()
