@@ -16,6 +16,7 @@ from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.erasing import EraseDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
@@ -51,6 +52,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "log": LogDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
+    "erase": EraseDocument,
     "checkpoint": CheckpointDocument,
     "prove": ProveDocument,
     "keys": KeysDocument,
