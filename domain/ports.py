@@ -24,6 +24,7 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
+from compaction_ledger.domain.replay import RowChange
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -249,6 +250,24 @@ class ReadModelStore(ReadModels, Protocol):
 
     def snapshot(self) -> tuple[int, str, RecordValues]:
         """Position, registry fingerprint and records, as they are at one moment."""
+        ...
+
+
+class PastReadModels(ReadModelStore, Protocol):
+    """Read models that follow a log as far as they are told to (P5). They are kept in memory alone."""
+
+    def follow_to(self, log: Log, stop: int, progress: Progress | None = None) -> int:
+        """Apply what is missing of the facts below ``stop``, and return the position."""
+        ...
+
+    def changes_to(
+        self, log: Log, stop: int, progress: Progress | None = None
+    ) -> Sequence[RowChange]:
+        """As :meth:`follow_to`; every row that is another one now, by the event that changed it last."""
+        ...
+
+    def conversations(self) -> Sequence[tuple[str, str]]:
+        """Every scope and conversation that has a row, in order."""
         ...
 
 

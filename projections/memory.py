@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.read_models import (
@@ -21,58 +22,29 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
+from compaction_ledger.domain.replay import RowChange
 from compaction_ledger.projections.fold import apply
+from compaction_ledger.projections.memory_rows import MemoryRows
 from compaction_ledger.projections.records import (
     RECORDS,
     AttemptRecord,
     DeliveryRecord,
     RangeRecord,
-    Record,
     SummaryRecord,
     WindowChunkRecord,
     WindowDeliveryRecord,
     WindowPinRecord,
 )
+from compaction_ledger.projections.watched import WatchedRows
 
 BATCH = 500
-
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
-
-class MemoryRows:
-    """All rows in dictionaries by primary key."""
-
-    def __init__(self) -> None:
-        self.tables: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
-
-    def summary(self, identity: str) -> SummaryRecord | None:
-        return self.tables[SummaryRecord].get(identity)
-
-    def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
-        return self.tables[RangeRecord].get(key)
-
-    def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
-        return self.tables[AttemptRecord].get(key)
-
-    def chunk(self, identity: str) -> WindowChunkRecord | None:
-        return self.tables[WindowChunkRecord].get(identity)
-
-    def pin(self, key: str) -> WindowPinRecord | None:
-        return self.tables[WindowPinRecord].get(key)
-
-    def put(self, record: Record) -> None:
-        kind = type(record)
-        self.tables[kind][kind.keys_of(record)] = record
-
-    def all(self, kind: type[AnyRecord]) -> list[AnyRecord]:
-        """The rows of one table, in the order in which they came."""
-        return list(self.tables[kind].values())
 
 
 AnyWindowRecord = TypeVar(
     "AnyWindowRecord", WindowChunkRecord, WindowPinRecord, WindowDeliveryRecord
 )
+
+Named = SummaryRecord | DeliveryRecord | WindowChunkRecord | WindowPinRecord | WindowDeliveryRecord
 
 
 def _chunk_order(record: WindowChunkRecord) -> tuple[str, int, str]:
@@ -202,15 +174,55 @@ class MemoryReadModels:
             return self._position, self.registry_fingerprint(), self.records()
 
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
+        return self._follow(log, None, progress)
+
+    def _follow(
+        self, log: Log, begin: Callable[[Recorded], None] | None, progress: Progress | None
+    ) -> int:
+        """Apply what is new; ``begin`` is told of each fact before it is applied."""
         size = log.size() if self._stop is None else min(self._stop, log.size())
         while self._position < size:
             with self._lock:
                 for entry in log.read(self._position, BATCH, size):
+                    if begin is not None:
+                        begin(entry)
                     apply(self._rows, entry, self._registry)
                     self._position = entry.index + 1
             if progress:
                 progress(self._position, max(size, self._position))
         return self._position
+
+    def follow_to(self, log: Log, stop: int, progress: Progress | None = None) -> int:
+        """Apply what is missing up to ``stop`` and no further, and stop there from now on."""
+        self._stop = stop
+        return self.catch_up(log, progress)
+
+    def changes_to(
+        self, log: Log, stop: int, progress: Progress | None = None
+    ) -> Sequence[RowChange]:
+        """As :meth:`follow_to`, and every row that this changed."""
+        with self._lock:
+            rows = WatchedRows(self._rows)
+            self._rows = rows
+            try:
+                self._stop = stop
+                self._follow(log, rows.begin, progress)
+            finally:
+                self._rows = MemoryRows()
+                self._rows.tables = rows.tables
+            return rows.changes()
+
+    def conversations(self) -> Sequence[tuple[str, str]]:
+        """Every scope and conversation that has a row, in order."""
+        with self._lock:
+            every: list[Named] = [
+                *self._rows.all(SummaryRecord),
+                *self._rows.all(DeliveryRecord),
+                *self._rows.all(WindowChunkRecord),
+                *self._rows.all(WindowPinRecord),
+                *self._rows.all(WindowDeliveryRecord),
+            ]
+            return sorted({(row.scope, row.conversation) for row in every})
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         self._rebuilt = fresh = MemoryReadModels(self._registry, stop=self._stop)

@@ -10,7 +10,19 @@ from command_line import call, run
 
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
-    *("status", "verify", "rebuild", "migrate", "import-summary", "check", "version", "window"),
+    *(
+        "replay",
+        "diff",
+        "delivered",
+        "status",
+        "verify",
+        "rebuild",
+        "migrate",
+        "import-summary",
+        "check",
+        "version",
+        "window",
+    ),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""
