@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from compaction_ledger.domain.claim_rules import LONGEST_WAIT, MAX_ATTEMPTS
 from compaction_ledger.domain.identity import PromptVersion
 from compaction_ledger.domain.read_models import (
     AttemptRow,
@@ -46,7 +47,8 @@ AnyRow = (
 
 @dataclass(frozen=True, slots=True)
 class RangeThen:
-    """A range as it stood. ``claimable``: whether a claim would have been granted then (A1, A3, D3).
+    """A range as it stood. ``claimable``: whether a claim of its source could have been granted then (A1,
+    A3, D3).
 
     ``holder`` is whoever had the open claim on its latest source, be its lease over or not.
     """
@@ -101,34 +103,40 @@ class ValidityChange:
 def ranges_then(
     ranges: Iterable[RangeRow], summaries: Iterable[SummaryRow], now: int | None
 ) -> list[RangeThen]:
-    """The ranges with their standing at ``now``; without a time nothing has run out and nothing waits."""
-    holders: dict[tuple[str, str, int, str], list[SummaryRow]] = {}
+    """The ranges with their standing at ``now``; without a time no lease is over, and no wait."""
+    of_source: dict[tuple[str, str, int, str], list[SummaryRow]] = {}
     for row in summaries:
-        if row.holder is not None and row.expires_at is not None:
-            key = (row.scope, row.conversation, row.from_pair, row.source_hash)
-            holders.setdefault(key, []).append(row)
+        key = (row.scope, row.conversation, row.from_pair, row.source_hash)
+        of_source.setdefault(key, []).append(row)
     return [
         _range_then(
             row,
-            holders.get((row.scope, row.conversation, row.from_pair, row.source_hash), ()),
+            of_source.get((row.scope, row.conversation, row.from_pair, row.source_hash), ()),
             now,
         )
         for row in ranges
     ]
 
 
-def _range_then(row: RangeRow, held: Sequence[SummaryRow], now: int | None) -> RangeThen:
+def _range_then(row: RangeRow, known: Sequence[SummaryRow], now: int | None) -> RangeThen:
     standing: Standing = row.status
     if row.status == "running" and _is_over(row.expires_at, now):
         standing = "lease_over"
-    elif (
-        row.status == "failed" and row.retry_at is not None and (now is None or now < row.retry_at)
-    ):
+    elif row.status == "failed" and _waits(row.retry_at, now):
         standing = "waiting"
+    held = [one for one in known if one.holder is not None and one.expires_at is not None]
     live = [one for one in held if not _is_over(one.expires_at, now)]
     newest = next(iter(live or held), None)
-    holder = None if newest is None else newest.holder
-    return RangeThen(row, standing, standing in CLAIMABLE and not live, holder)
+    spent = any(
+        one.identity == row.identity and not one.finished and one.attempts >= MAX_ATTEMPTS
+        for one in known
+    )
+    claimable = standing in CLAIMABLE and not live and not spent
+    return RangeThen(row, standing, claimable, None if newest is None else newest.holder)
+
+
+def _waits(retry_at: int | None, now: int | None) -> bool:
+    return retry_at is not None and (now is None or now < retry_at <= now + LONGEST_WAIT)
 
 
 def _is_over(expires_at: int | None, now: int | None) -> bool:

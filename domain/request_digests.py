@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, Literal, cast
-
-from pydantic_core import from_json
 
 from compaction_ledger.domain.assembly import REQUEST_TAG
 from compaction_ledger.domain.canonical import encode_ordered, tagged_sha256
@@ -19,7 +18,8 @@ def request_digests(given: bytes, kind: RequestKind, shape: str) -> Iterator[str
     """The digests that a request of this kind and shape would have been recorded with.
 
     Of its very bytes first. A copy that was formatted in another way, or that has the messages among other
-    arguments of the call, has the same values: then of the compact JSON of these.
+    arguments of the call, has the same values: then of the compact JSON of these. One in which a key stands
+    twice has not: which of both is meant differs from reader to reader.
     """
     for body in _bodies(given, kind):
         yield _digest(body, kind, shape)
@@ -33,8 +33,8 @@ def _digest(body: bytes, kind: RequestKind, shape: str) -> str:
 def _bodies(given: bytes, kind: RequestKind) -> Iterator[bytes]:
     yield given
     try:
-        value: Any = from_json(given)
-    except ValueError:
+        value: Any = json.loads(given, object_pairs_hook=_members)
+    except (ValueError, RecursionError):
         return
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
@@ -46,3 +46,11 @@ def _bodies(given: bytes, kind: RequestKind) -> Iterator[bytes]:
             yield encode_ordered({"messages": members["messages"]})
     elif isinstance(value, list) and kind == "window":
         yield encode_ordered(value)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises :class:`ValueError` where a key stands twice."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a key stands twice")
+    return members

@@ -10,6 +10,7 @@ from compaction_ledger.cli.documents.diff import DiffDocument, RowChanged, Valid
 from compaction_ledger.cli.plain import plural, short_time
 from compaction_ledger.cli.screen import table
 from compaction_ledger.cli.views.replay import VALIDITIES, point_text
+from compaction_ledger.domain.identifiers import is_hash
 
 _QUIET = frozenset({"updated_index", "updated_at", "scope", "conversation"})
 
@@ -66,7 +67,7 @@ def _what(one: RowChanged) -> str:
     if one.before is None:
         for member in ("status", "outcome", "quote", "request_digest"):
             if member in row:
-                return str(row[member])[:60]
+                return _short(row, member)
     told = [
         f"{name}: {_short(one.before, name)} -> {_short(row, name)}"
         for name in one.changed
@@ -77,4 +78,7 @@ def _what(one: RowChanged) -> str:
 
 def _short(row: dict[str, Any] | None, name: str) -> str:
     value = None if row is None else row[name]
-    return "-" if value is None else str(value)[:20]
+    if value is None:
+        return "-"
+    text = str(value)
+    return text[:12] if is_hash(text) else text[:60]
