@@ -51,15 +51,15 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             [
-                *("claim", "start", "finish", "fail", "unavailable", "renew", "release"),
+                *("claim", "second", "start", "finish", "fail", "unavailable", "renew", "release"),
                 *("import", "complete", "deliver", "chunk", "replace", "pin", "deliver_window"),
                 *("later", "much later", "back"),
             ]
         ),
         st.integers(0, 7),
     ),
-    min_size=4,
-    max_size=45,
+    min_size=20,
+    max_size=60,
 )
 
 
@@ -100,6 +100,7 @@ class History:
             "unavailable": lambda n: self._worker(n).finish(
                 UNAVAILABLE, self._attempt(n), clock.now + 60 * SECOND
             ),
+            "second": self._second,
             "renew": lambda n: self._worker(n).renew(LEASE * 4),
             "release": lambda n: self._worker(n).release(),
             "complete": lambda n: self._new(n).complete(),
@@ -115,6 +116,14 @@ class History:
             "much later": lambda n: clock.advance(3_000 * (1 + n)),
             "back": lambda n: clock.advance(-200 * (1 + n)),
         }
+
+    def _second(self, which: int) -> None:
+        """A second attempt is under way."""
+        worker = self._new(which)
+        worker.claim()
+        worker.start(1)
+        worker.finish(TRUNCATED, 1)
+        worker.start(2)
 
     def _name(self) -> str:
         self.numbers += 1
@@ -159,7 +168,7 @@ def carried_out(steps: list[Step], store: MemoryBackend) -> tuple[Parts, dict[in
     return parts, live
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps=STEPS)
 def test_the_replay_is_what_a_stopped_ledger_says(steps: list[Step]) -> None:
     with closing(MemoryBackend(Path())) as store:
@@ -246,7 +255,7 @@ def rows_at(log: Log, index: int) -> dict[tuple[object, ...], AnyRow]:
     return {key(row): row for row in rows}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps=STEPS, data=st.data())
 def test_the_difference_applied_to_one_state_is_the_other(
     steps: list[Step], data: st.DataObject
