@@ -88,14 +88,14 @@ def test_the_request_that_would_have_been_served(demo_ledger: Path, tmp_path: Pa
 
 def test_for_people(demo_ledger: Path) -> None:
     out = call("replay", "--at", "18", "fund-research", ledger=demo_ledger).fine().out
-    assert "after event 18 of" in out
+    assert "After event 18 of" in out
     assert "What a request would have held" in out
     assert "Pairs 0-9 were changed since" in out
     assert max(map(len, out.splitlines())) <= 80
     overview = call("replay", "--at", "18", ledger=demo_ledger).fine().out
     assert "1 exhausted" in overview
     assert overview.splitlines()[-1] == "2 conversations."
-    assert "before the first of" in call("replay", "--at=-1", ledger=demo_ledger).fine().out
+    assert "Before the first of" in call("replay", "--at=-1", ledger=demo_ledger).fine().out
 
 
 def test_windows_are_replayed_too(tmp_path: Path) -> None:

@@ -42,10 +42,11 @@ def show_replay(console: Console, document: ReplayDocument) -> None:
 
 def point_text(point: PointRecord) -> str:
     """A point in one line."""
-    asked = f"At {point.time}: " if point.time else ""
     if point.index < 0:
-        return f"{asked}before the first of {point.size} events."
-    return f"{asked}after event {point.index} of {point.size}, recorded {point.recorded_at}."
+        found = f"before the first of {plural(point.size, 'event')}"
+    else:
+        found = f"after event {point.index} of {point.size}, recorded {point.recorded_at}"
+    return f"At {point.time}: {found}." if point.time else f"{found[0].upper()}{found[1:]}."
 
 
 def _show_overview(console: Console, overview: Sequence[ConversationOverview]) -> None:
