@@ -24,7 +24,7 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
-from compaction_ledger.domain.replay import RowChange
+from compaction_ledger.domain.replay import AnyRow, RowChange
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -266,8 +266,8 @@ class PastReadModels(ReadModelStore, Protocol):
         """As :meth:`follow_to`; every row that is another one now, by the event that changed it last."""
         ...
 
-    def conversations(self) -> Sequence[tuple[str, str]]:
-        """Every scope and conversation that has a row, in order."""
+    def rows(self) -> Iterator[AnyRow]:
+        """Every row of every kind there is."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
-from compaction_ledger.domain.replay import RowChange
+from compaction_ledger.domain.replay import AnyRow, RowChange
 from compaction_ledger.projections.fold import apply
 from compaction_ledger.projections.memory_rows import MemoryRows
 from compaction_ledger.projections.records import (
@@ -35,7 +35,7 @@ from compaction_ledger.projections.records import (
     WindowDeliveryRecord,
     WindowPinRecord,
 )
-from compaction_ledger.projections.watched import WatchedRows
+from compaction_ledger.projections.watched import WatchedRows, row_of
 
 BATCH = 500
 
@@ -43,8 +43,6 @@ BATCH = 500
 AnyWindowRecord = TypeVar(
     "AnyWindowRecord", WindowChunkRecord, WindowPinRecord, WindowDeliveryRecord
 )
-
-Named = SummaryRecord | DeliveryRecord | WindowChunkRecord | WindowPinRecord | WindowDeliveryRecord
 
 
 def _chunk_order(record: WindowChunkRecord) -> tuple[str, int, str]:
@@ -212,17 +210,11 @@ class MemoryReadModels:
                 self._rows.tables = rows.tables
             return rows.changes()
 
-    def conversations(self) -> Sequence[tuple[str, str]]:
-        """Every scope and conversation that has a row, in order."""
+    def rows(self) -> Iterator[AnyRow]:
+        """Every row of every kind there is."""
         with self._lock:
-            every: list[Named] = [
-                *self._rows.all(SummaryRecord),
-                *self._rows.all(DeliveryRecord),
-                *self._rows.all(WindowChunkRecord),
-                *self._rows.all(WindowPinRecord),
-                *self._rows.all(WindowDeliveryRecord),
-            ]
-            return sorted({(row.scope, row.conversation) for row in every})
+            for kind in RECORDS:
+                yield from map(row_of, self._rows.all(kind))
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         self._rebuilt = fresh = MemoryReadModels(self._registry, stop=self._stop)

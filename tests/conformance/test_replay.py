@@ -68,12 +68,7 @@ def state(parts: Parts, index: int) -> dict[tuple[object, ...], AnyRow]:
     """Every row that a ledger has which has stopped at an index."""
     past = past_read_models(DEFAULT_REGISTRY, index + 1)
     past.catch_up(parts.context.log)
-    found: list[AnyRow] = []
-    for place in past.conversations():
-        found += [*past.ranges(*place), *past.summaries(*place), *past.attempts(*place)]
-        found += [*past.deliveries(*place), *past.window_chunks(*place)]
-        found += [*past.window_pins(*place), *past.window_deliveries(*place)]
-    return {key(row): row for row in found}
+    return {key(row): row for row in past.rows()}
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from compaction_ledger.domain.errors import InvalidSetting, UnknownConversation
 from compaction_ledger.domain.log import Recorded
@@ -13,11 +14,14 @@ from compaction_ledger.domain.ports import Log, PastReadModels, Progress
 from compaction_ledger.domain.read_models import (
     AttemptRow,
     DeliveryRow,
+    RangeRow,
+    SummaryRow,
     WindowChunkRow,
     WindowDeliveryRow,
     WindowPinRow,
 )
 from compaction_ledger.domain.replay import (
+    AnyRow,
     RangeThen,
     RowChange,
     Standing,
@@ -36,6 +40,8 @@ from compaction_ledger.usecases.serving_then import (
 )
 
 BATCH = 500
+
+Kind = TypeVar("Kind", RangeRow, SummaryRow)
 
 PastOf = Callable[[], PastReadModels]
 """Makes read models that reflect nothing yet and follow a log as they are told."""
@@ -141,7 +147,7 @@ def replay_conversation(
     deliveries = past.deliveries(scope, conversation)
     rows, summaries = past.ranges(scope, conversation), past.summaries(scope, conversation)
     served = served_then(then, place, rows, deliveries, options)
-    if served is None and place not in past.conversations():
+    if served is None and not any(_place(row) == place for row in past.rows()):
         raise UnknownConversation(
             f"neither the log up to there nor the transcripts know conversation {conversation!r}"
             f" in scope {scope!r}"
@@ -173,32 +179,64 @@ def replay_ledger(
     """Every conversation of a scope, or of all, at a point. Raises :class:`DamagedLog`."""
     past = past_of()
     past.follow_to(context.log, point.position, progress)
-    counts = [
-        _counted(past, place, point, context)
-        for place in past.conversations()
-        if scope in (None, place[0])
-    ]
-    return LedgerThen(point, context.log.size(), counts)
+    rows = [row for row in past.rows() if scope in (None, row.scope)]
+    return LedgerThen(point, context.log.size(), _counted(rows, point, context))
 
 
 def _counted(
-    past: PastReadModels, place: tuple[str, str], point: Point, context: Context
-) -> ConversationCounts:
-    rows, summaries = past.ranges(*place), past.summaries(*place)
-    ranges = ranges_then(rows, summaries, point.judged_at)
-    judged = summaries_then(summaries, rows, context.registry.rank)
-    valid = sum(one.validity == "valid" for one in judged)
-    return ConversationCounts(
-        scope=place[0],
-        conversation=place[1],
-        ranges=Counter(one.standing for one in ranges),
-        claimable=sum(one.claimable for one in ranges),
-        valid=valid,
-        excluded=sum(one.row.finished for one in judged) - valid,
-        chunks=sum(row.stands for row in past.window_chunks(*place)),
-        pins=sum(row.current for row in past.window_pins(*place)),
-        requests=len(past.deliveries(*place)) + len(past.window_deliveries(*place)),
-    )
+    rows: Sequence[AnyRow], point: Point, context: Context
+) -> Sequence[ConversationCounts]:
+    """Every conversation that has a row, counted, in order."""
+    counts = {place: _Counts() for place in sorted({_place(row) for row in rows})}
+    ranges, summaries = _of_kind(rows, RangeRow), _of_kind(rows, SummaryRow)
+    for one in ranges_then(ranges, summaries, point.judged_at):
+        counted = counts[_place(one.row)]
+        counted.ranges[one.standing] += 1
+        counted.claimable += one.claimable
+    for judged in summaries_then(summaries, ranges, context.registry.rank):
+        counted = counts[_place(judged.row)]
+        counted.valid += judged.validity == "valid"
+        counted.excluded += judged.row.finished and judged.validity != "valid"
+    for row in rows:
+        counted = counts[_place(row)]
+        counted.chunks += isinstance(row, WindowChunkRow) and row.stands
+        counted.pins += isinstance(row, WindowPinRow) and row.current
+        counted.requests += isinstance(row, (DeliveryRow, WindowDeliveryRow))
+    return [
+        ConversationCounts(
+            scope=place[0],
+            conversation=place[1],
+            ranges=one.ranges,
+            claimable=one.claimable,
+            valid=one.valid,
+            excluded=one.excluded,
+            chunks=one.chunks,
+            pins=one.pins,
+            requests=one.requests,
+        )
+        for place, one in counts.items()
+    ]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The counts of a conversation while they are made."""
+
+    ranges: Counter[Standing] = field(default_factory=Counter[Standing])
+    claimable: int = 0
+    valid: int = 0
+    excluded: int = 0
+    chunks: int = 0
+    pins: int = 0
+    requests: int = 0
+
+
+def _place(row: AnyRow) -> tuple[str, str]:
+    return row.scope, row.conversation
+
+
+def _of_kind(rows: Iterable[AnyRow], kind: type[Kind]) -> list[Kind]:
+    return [row for row in rows if isinstance(row, kind)]
 
 
 def differ(
@@ -244,9 +282,6 @@ class _Judging:
         return self.scope in (None, scope) and self.conversation in (None, conversation)
 
     def judged(self) -> list[SummaryThen]:
-        found: list[SummaryThen] = []
-        for place in self.past.conversations():
-            if self.is_meant(*place):
-                summaries, rows = self.past.summaries(*place), self.past.ranges(*place)
-                found += summaries_then(summaries, rows, self.context.registry.rank)
-        return found
+        rows = [row for row in self.past.rows() if self.is_meant(*_place(row))]
+        summaries, ranges = _of_kind(rows, SummaryRow), _of_kind(rows, RangeRow)
+        return summaries_then(summaries, ranges, self.context.registry.rank)

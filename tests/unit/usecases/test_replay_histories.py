@@ -23,12 +23,13 @@ from histories import (
     UNAVAILABLE,
     Worker,
     bring_in,
+    key_of,
     made_up_job,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_model import Book
-from scenarios import CURRENT, MIXED, OTHER_MODEL
+from scenarios import CURRENT, MIXED, OTHER_MODEL, claimed, released
 from scenarios import SECOND as SECOND_PROMPT
 from window_histories import ChunkWorker, hold
 
@@ -39,6 +40,7 @@ from compaction_ledger.domain.identity import Job
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.replay import AnyRow, RangeThen
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.ledger import Ledger
@@ -287,3 +289,44 @@ def test_the_difference_applied_to_one_state_is_the_other(
             for one in ledger.replay(CONVERSATION, Moment(end), scope=SCOPE).summaries
             if one.validity == "valid"
         }
+
+
+class CountingLog:
+    """A log that remembers how much of it was asked for at once."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.most = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def read(self, start: int, limit: int, stop: int | None = None) -> Any:
+        found = self._log.read(start, limit, stop)
+        self.most = max(self.most, len(found))
+        return found
+
+    def at(self, indices: Any) -> Any:
+        found = self._log.at(indices)
+        self.most = max(self.most, len(found))
+        return found
+
+
+def test_the_log_is_read_in_batches_whatever_its_length() -> None:
+    """Memory grows with the rows, not with the events."""
+    with closing(MemoryBackend(Path())) as store:
+        parts = store.open()
+        job = made_up_job()
+        facts = [
+            fact
+            for n in range(1_500)
+            for fact in (claimed(f"c{n}", job=job), released(f"c{n}", job=job))
+        ]
+        parts.context.log.append(key_of(job), EMPTY, facts)
+        counting: Any = CountingLog(parts.context.log)
+        context = replace(parts.context, log=counting)
+        ledger = Ledger(replace(parts, context=context), Settings())
+        assert len(ledger.replay_all(Moment(time=store.clock.now)).conversations) == 1
+        ledger.diff(Moment(10), Moment())
+        ledger.delivered("run")
+        assert 0 < counting.most <= 500
