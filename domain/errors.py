@@ -15,6 +15,7 @@
      │    ├── InvalidSetting
      │    ├── MalformedRecord                  an imported file, with line or path
      │    ├── MalformedMessage                 T1, a message that is not of its wire shape
+     │    ├── MalformedProof                   K2, a note, checkpoint or proof, or a key of theirs
      │    ├── BrokenTranscript                 T2, with every problem that was found
      │    ├── HistoryChanged                   T2, a run whose earlier messages are others now
      │    ├── WindowTooSmall                   T6, with both numbers
@@ -39,7 +40,20 @@
      │    ├── StoreUnavailable
      │    ├── ConcurrentAppend                 A8, before it is decided again
      │    │    └── TimeHasPassed               A5, likewise
-     │    └── RebuildOvertaken                 P4
+     │    ├── RebuildOvertaken                 P4
+     │    ├── KeyMissing                       S1, S3, never to be taken for an erasure
+     │    ├── WrongKey                         S1, S3, likewise
+     │    ├── KeysUnavailable                  S1, S3, likewise; may be tried again
+     │    ├── SignerBusy                       K1, another process publishes there
+     │    └── UnusableSignerKey                K1, S4
+     ├── SigningRefused                        K1: what must not be signed
+     │    ├── SmallerTree                      K1, with both heads
+     │    ├── InconsistentTree                 K1, with both heads
+     │    └── SignerOvertaken                  K1, another has become the signer
+     ├── InvalidProof                          K1, K2: it does not prove what it should
+     │    ├── BadSignature
+     │    └── NotSigned
+     ├── Erased                                S3, a conversation that is to be read no more
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
           ├── MalformedEvent
@@ -142,6 +156,12 @@ class MalformedMessage(InvalidInput):
     """A message is not of the wire shape it was given as (T1); ``place`` names message and member."""
 
     code = "malformed_message"
+
+
+class MalformedProof(InvalidInput):
+    """A note, checkpoint, proof or key is not written as its format says (K2); ``place`` says where."""
+
+    code = "malformed_proof"
 
 
 class BrokenTranscript(InvalidInput):
@@ -371,6 +391,109 @@ class RebuildOvertaken(StoreError):
     """Another process began a rebuild after this one, under another registry: the later one counts (P4)."""
 
     code = "rebuild_overtaken"
+
+
+class KeyMissing(StoreError):
+    """A key, or the keyring, is not where it should be (S1). It does not say "erased" (S3)."""
+
+    code = "key_missing"
+
+
+class WrongKey(StoreError):
+    """The key is there, and does not open what it should open (S1). Nor does it say "erased" (S3)."""
+
+    code = "wrong_key"
+
+
+class KeysUnavailable(StoreError):
+    """Who holds the keys cannot be reached, or refuses access. It may be tried again (S1, S3)."""
+
+    code = "keys_unavailable"
+
+
+class Erased(LedgerError):
+    """The conversation was erased, or is being erased: nothing of it is read, and nothing comes back (S3)."""
+
+    code = "erased"
+
+
+class SignerBusy(StoreError):
+    """Another process publishes checkpoints in this folder, for longer than the time-out (K1)."""
+
+    code = "signer_busy"
+
+
+class UnusableSignerKey(StoreError):
+    """The file of the signer's keys is not what it should be, or others may read it (K1, S4)."""
+
+    code = "unusable_signer_key"
+
+
+class SigningRefused(LedgerError):
+    """The log must not be signed as it is (K1). Nothing was published."""
+
+    code = "signing_refused"
+
+
+class SmallerTree(SigningRefused):
+    """The log is smaller than what was signed of it: events are gone, or an old copy was restored (K1, K4).
+
+    ``signed`` and ``found`` are the two heads, in words.
+    """
+
+    code = "smaller_tree"
+
+    def __init__(self, signed: str, found: str) -> None:
+        super().__init__(f"the log is smaller than what was signed: signed {signed}; found {found}")
+        self.signed = signed
+        self.found = found
+
+
+class InconsistentTree(SigningRefused):
+    """The log does not begin with what was signed of it: it was rewritten, or went on from an old copy (K1).
+
+    ``signed`` and ``found`` are two heads of the same size, in words.
+    """
+
+    code = "inconsistent_tree"
+
+    def __init__(self, signed: str, found: str) -> None:
+        super().__init__(f"the log is not the one that was signed: signed {signed}; found {found}")
+        self.signed = signed
+        self.found = found
+
+
+class SignerOvertaken(SigningRefused):
+    """Another signer began after this one: the later one counts (K1)."""
+
+    code = "signer_overtaken"
+
+
+class InvalidProof(LedgerError):
+    """A proof or a signed note does not show what it should (K1, K2)."""
+
+    code = "invalid_proof"
+
+
+class BadSignature(InvalidProof):
+    """A signature names a known key and was not made by it (K2)."""
+
+    code = "bad_signature"
+
+    def __init__(self, name: str, key_id: bytes) -> None:
+        super().__init__(f"the signature of {name}, key {key_id.hex()}, does not hold")
+        self.name = name
+        self.key_id = key_id
+
+
+class NotSigned(InvalidProof):
+    """No known key has signed the note (K2). ``names`` are those of the known keys."""
+
+    code = "not_signed"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"no known key has signed this; known are those of {', '.join(names)}")
+        self.names = tuple(names)
 
 
 class DamagedLog(LedgerError):

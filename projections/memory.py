@@ -158,6 +158,13 @@ class MemoryReadModels:
             if (record.scope, record.conversation) == of and run in (None, record.run)
         ]
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows."""
+        with self._lock:
+            self._rows.forget(scope, conversation)
+            if self._rebuilt is not None:
+                self._rebuilt.forget(scope, conversation)
+
     def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""
         with self._lock:

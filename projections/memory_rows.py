@@ -42,6 +42,15 @@ class MemoryRows:
         kind = type(record)
         self.tables[kind][kind.keys_of(record)] = record
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows."""
+        for kind, rows in self.tables.items():
+            self.tables[kind] = {
+                key: row
+                for key, row in rows.items()
+                if (row.scope, row.conversation) != (scope, conversation)
+            }
+
     def all(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """The rows of one table, in the order in which they came."""
         return list(self.tables[kind].values())

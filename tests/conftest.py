@@ -1,7 +1,9 @@
 """What every test may ask for."""
 
 import os
+import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,17 @@ settings.register_profile(
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "busy")
 
+# Whoever starts the tests in the background may have SIGINT ignored, and that goes down to every program that
+# they start. A handler of our own goes no further: programs find the signal as it is usually.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+# Where the keys of ledgers on PostgreSQL are by default: not among the user's own things.
+_state = tempfile.TemporaryDirectory(prefix="compaction-ledger-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -26,6 +26,7 @@ GRANT EXECUTE ON FUNCTION
     {schema}.append_event,
     {schema}.append_events,
     {schema}.subject_of,
+    {schema}.subject_with_key,
     {schema}.mark_transaction,
     {schema}.last_commit_of
 TO {writer};
@@ -69,6 +70,14 @@ GRANT INSERT, UPDATE, DELETE ON
     {schema}.history_conversations,
     {schema}.history_shelves,
     {schema}.history_places
+TO {writer};
+
+-- The tree over the log, and whose turn it is to sign (K1).
+GRANT EXECUTE ON FUNCTION
+    {schema}.begin_signing,
+    {schema}.announce_signing,
+    {schema}.keep_tree_nodes,
+    {schema}.forget_tree_nodes
 TO {writer};
 
 -- Admission (D1).

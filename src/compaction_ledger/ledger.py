@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,13 +37,14 @@ from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.domain.work import Backlog
-from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving
+from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving, Signing
 from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, OnArchive
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivered import Delivered, Given, delivered, matching
 from compaction_ledger.usecases.delivering import record_by_setting, record_delivery
+from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep
 from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.importing import (
@@ -77,11 +77,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal, Self
 
+    from compaction_ledger.domain.proof.checkpoints import Checkpoint
+    from compaction_ledger.domain.proof.inclusion import InclusionProof, WitnessRequest
+    from compaction_ledger.domain.proof.ports import SignerKeyFiles
     from compaction_ledger.domain.window.pins import PinProposer
     from compaction_ledger.domain.window.policy import WindowBudget
     from compaction_ledger.domain.window.prompts import WindowPrompts
     from compaction_ledger.domain.window.summarization import ChunkSummarizer
     from compaction_ledger.domain.window.tokens import TokenCounter
+    from compaction_ledger.usecases.signing import Signed
     from compaction_ledger.window import Window
 
 READ_BATCH = 500
@@ -136,7 +140,7 @@ class Ledger:
             create=create,
             read_only=read_only,
         )
-        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
+        return cls(composition.reading_from(parts, transcripts, originals), settings, summarizer)
 
     @classmethod
     def in_memory(
@@ -155,7 +159,7 @@ class Ledger:
         parts = composition.open_memory(
             policy=policy or WindowPolicy(), registry=registry, settings=settings, clock=clock
         )
-        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
+        return cls(composition.reading_from(parts, transcripts, originals), settings, summarizer)
 
     @property
     def policy(self) -> WindowPolicy:
@@ -323,13 +327,16 @@ class Ledger:
         listener: Listener | None = None,
         activity: Activity | None = None,
         hurry: Event | None = None,
+        sign_every: float | None = None,
     ) -> Served:
         """Compact what is due, whatever becomes due, until ``stop`` is requested.
 
         Any number of processes may do so on one ledger. After a stop nothing new is begun; calls that are
         under way may end, for as long as the pace says or until ``hurry`` is set, and are interrupted then
-        if the summarizer has a method ``cancel``. Raises :class:`InvalidSetting` from a summarizer that is
-        set wrongly.
+        if the summarizer has a method ``cancel``. With ``sign_every`` the log is signed every so many
+        seconds, as by :meth:`checkpoint`; what goes wrong with that is told to the listener.
+
+        Raises :class:`InvalidSetting` from a summarizer that is set wrongly.
         """
         chosen = self._summarizer_or(summarizer)
         serving = Serving(
@@ -342,6 +349,8 @@ class Ledger:
             activity or Activity(),
             getattr(chosen, "cancel", None),
         )
+        if sign_every is not None:
+            serving.signing = Signing(sign_every, self.checkpoint)
         if hurry is not None:
             serving.hurry = hurry
         return serving.run()
@@ -615,6 +624,26 @@ class Ledger:
 
     # --- upkeep ---
 
+    def erase(
+        self, conversation: str, *, scope: str = DEFAULT_SCOPE, on_step: OnStep | None = None
+    ) -> Erasure:
+        """Erase a conversation for good: its data key is destroyed, and its rows are deleted (S3).
+
+        From the first step on nothing of it is read, and nothing is written: :class:`Erased`. The log still
+        verifies. It can be done again after an error, or completed by :meth:`resume_erasures`. Raises
+        :class:`Erased` where it was done before. A host's own transcripts are the host's to delete.
+        """
+        return self._eraser().erase(scope, conversation, on_step)
+
+    def resume_erasures(self, *, on_step: OnStep | None = None) -> Sequence[Erasure]:
+        """Complete every erasure that was begun, or that a restored backup knows nothing of (S3)."""
+        return self._eraser().resume(on_step)
+
+    def _eraser(self) -> Eraser:
+        if self._parts.eraser is None:
+            raise InvalidSetting("this ledger has no keys, and nothing can be erased", place="keys")
+        return self._parts.eraser
+
     def status(self) -> LedgerStatus:
         """How the ledger is now: events, lag, ranges, claims, backlog, store. Nothing is written."""
         parts, slots = self._parts, self._settings.shared_attempts_at_once
@@ -642,6 +671,58 @@ class Ledger:
             progress,
         )
 
+    # --- signing and proving ---
+
+    def checkpoint(self) -> Signed:
+        """Sign the log as it is now, and publish that in the ledger's folder of checkpoints (K1).
+
+        The first time, a key is made. Raises :class:`SmallerTree` or :class:`InconsistentTree` where the log
+        is not one that goes on from what was signed, :class:`SignerOvertaken`, :class:`DamagedLog`,
+        :class:`InvalidProof` and kinds of :class:`StoreError`; nothing is published then.
+        """
+        from compaction_ledger.signing_parts import log_signer  # noqa: PLC0415 - on first use
+
+        return log_signer(self._parts).sign()
+
+    def newest_checkpoint(self) -> Checkpoint:
+        """The log as it was signed last. Raises :class:`InvalidSetting` where it was not."""
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).newest().checkpoint
+
+    def prove(self, *indices: int) -> Iterator[InclusionProof]:
+        """That these events are in the log as it was signed last (K2); each proof can be checked without us.
+
+        Raises :class:`InvalidSetting` for an event that is not signed yet, :class:`DamagedLog` for one that
+        is not as it was signed.
+        """
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).inclusion(indices)
+
+    def prove_range(
+        self, conversation: str, *, from_pair: int, scope: str = DEFAULT_SCOPE
+    ) -> Iterator[InclusionProof]:
+        """As :meth:`prove`, for everything that was recorded of one range."""
+        entries = self.history(conversation, from_pair=from_pair, scope=scope)
+        return self.prove(*(entry.index for entry in entries))
+
+    def prove_consistency(self, old_size: int) -> WitnessRequest:
+        """That the log as it was signed last begins with its first ``old_size`` events (K2).
+
+        Raises :class:`InvalidSetting`, and :class:`InconsistentTree` where a checkpoint of that size says
+        otherwise.
+        """
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).consistency(old_size)
+
+    def signer_keys(self) -> SignerKeyFiles:
+        """The keys that sign this ledger, and that signed it (K2)."""
+        from compaction_ledger.signing_parts import signer_keys  # noqa: PLC0415 - on first use
+
+        return signer_keys(self._parts)
+
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation of the transcripts."""
         return self._parts.context.transcripts.conversations()
@@ -667,12 +748,3 @@ class Ledger:
         if self._summarizer is None:
             self._summarizer = composition.default_summarizer()
         return self._summarizer
-
-
-def _reading_from(
-    parts: Parts, transcripts: Transcripts | None, originals: Originals | None
-) -> Parts:
-    """The parts, with a host's own stores in place of the embedded ones."""
-    if transcripts is not None:
-        parts = replace(parts, context=replace(parts.context, transcripts=transcripts))
-    return parts if originals is None else replace(parts, originals=originals)
