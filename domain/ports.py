@@ -278,6 +278,10 @@ class PastReadModels(ReadModelStore, Protocol):
         """Every row of every kind there is."""
         ...
 
+    def erased(self) -> Mapping[str, int]:
+        """How many of the facts followed so far are erased, by their subject's reference (S3)."""
+        ...
+
 
 class Summarizer(Protocol):
     """A model that condenses replies. It is given assistant replies and nothing else (B4)."""

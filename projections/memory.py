@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import TypeVar
 
+from compaction_ledger.domain.erasure import ErasedFact
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
@@ -57,6 +58,7 @@ class MemoryReadModels:
         self._stop = stop
         self._rows = MemoryRows()
         self._position = 0
+        self._erased: Counter[str] = Counter()
         self._number = 1
         self._rebuilt: MemoryReadModels | None = None
         self._lock = RLock()  # each fact is applied once, whoever follows (P2)
@@ -192,6 +194,8 @@ class MemoryReadModels:
                     if begin is not None:
                         begin(entry)
                     apply(self._rows, entry, self._registry)
+                    if isinstance(entry.fact, ErasedFact):
+                        self._erased[entry.fact.subject] += 1
                     self._position = entry.index + 1
             if progress:
                 progress(self._position, max(size, self._position))
@@ -222,6 +226,11 @@ class MemoryReadModels:
         with self._lock:
             for kind in RECORDS:
                 yield from map(row_of, self._rows.all(kind))
+
+    def erased(self) -> Mapping[str, int]:
+        """How many of the facts followed so far are erased, by their subject's reference (S3)."""
+        with self._lock:
+            return dict(self._erased)
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         self._rebuilt = fresh = MemoryReadModels(self._registry, stop=self._stop)

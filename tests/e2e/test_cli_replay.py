@@ -270,3 +270,20 @@ def test_a_setting_records_every_request(ledger: Path) -> None:
         made = opened.assemble("fund-research", budget=30_000, run="run-066")
     document = call("delivered", "run-066", "--json", ledger=ledger).fine().json
     assert [one["request_digest"] for one in document["requests"]] == [made.manifest.request_digest]
+
+
+def test_an_erased_conversation_is_told_as_that(tmp_path: Path) -> None:  # S3
+    path = tmp_path / "ledger.db"
+    with Ledger.open(path) as opened:
+        fill(opened._parts, 40)
+        opened.record_delivery(opened.assemble("c-1", scope="tenant-1", budget=10**6), run="run-40")
+        opened.erase("c-1", scope="tenant-1")
+    words = ("c-1", "--scope", "tenant-1")
+    for command in (("replay", "--at", "0"), ("diff", "--from=-1", "--to", "0")):
+        call(*command, *words, ledger=path).failed("erased")
+    overview = call("replay", "--at", "0", "--json", ledger=path).fine().json
+    assert overview["overview"] == []
+    assert list(overview["erased"].values()) == [1]
+    assert "1 event of" in call("replay", "--at", "0", ledger=path).fine().out
+    done = call("delivered", "run-40", "--json", ledger=path)
+    assert (done.code, done.json["requests"], done.json["erased"]) == (1, [], [0])

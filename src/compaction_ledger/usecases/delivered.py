@@ -13,7 +13,13 @@ from typing import Literal
 
 from compaction_ledger.domain.binding import message_ids, source_hash
 from compaction_ledger.domain.conversation import Pair
-from compaction_ledger.domain.errors import DamagedLog, InvalidInput, UnknownConversation
+from compaction_ledger.domain.erasure import ErasedFact
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    Erased,
+    InvalidInput,
+    UnknownConversation,
+)
 from compaction_ledger.domain.events import (
     DeliveredPairs,
     RangeClaimed,
@@ -37,13 +43,14 @@ from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.reading import read_eligible
 
 BATCH = 500
+DELIVERIES = ("RequestDelivered", "WindowDelivered")
 
 Told = Literal["by_seal", "by_source", "changed", "not_recorded", "left_out"]
 """How the messages of a group are known: by the sealed job of their summary; because the transcript still
 has the source that the delivery is bound to; not at all, because it has not, or because the delivery has
 no such hash; or they are no part of the request."""
 
-SummaryState = Literal["sealed", "damaged", "other_summary"]
+SummaryState = Literal["sealed", "damaged", "other_summary", "erased"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +120,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The requests of a run in the log's order. ``damaged``: indices of events that cannot be read."""
+    """The requests of a run in the log's order. ``damaged``: indices of events that cannot be read.
+
+    ``erased``: indices of recorded requests of conversations that were erased; of which runs they were is
+    not known any more (S3).
+    """
 
     run: str
     size: int
     requests: Sequence[Given]
     damaged: Sequence[int]
+    erased: Sequence[int] = ()
 
 
 def delivered(
@@ -132,15 +144,18 @@ def delivered(
     log = context.log
     size = log.size()
     damaged: list[int] = []
+    erased: list[int] = []
     proving = _Proving(context)
     found: list[Given] = []
     for entry in _readable(log, size, damaged, progress):
         fact = entry.fact
+        if isinstance(fact, ErasedFact) and fact.event in DELIVERIES:
+            erased.append(entry.index)
         if isinstance(fact, (RequestDelivered, WindowDelivered)) and _run(fact) == run:
             place = _place(fact)
             if scope in (None, place[0]) and conversation in (None, place[1]):
                 found.append(proving.given(entry, fact))
-    return Delivered(run, size, found, damaged)
+    return Delivered(run, size, found, damaged, erased)
 
 
 def matching(found: Delivered, request: bytes) -> list[Given]:
@@ -221,6 +236,8 @@ class _Proving:
         if entry is None:
             return GivenSummary(first, last, identity, index, "damaged")
         fact = entry.fact
+        if isinstance(fact, ErasedFact):
+            return GivenSummary(first, last, identity, index, "erased")
         if not isinstance(fact, (RangeCompleted, SummaryImported, ChunkCompleted)):
             return GivenSummary(first, last, identity, index, "other_summary")
         if fact.identity != identity:
@@ -290,7 +307,7 @@ class _Proving:
         if place not in self.present:
             try:
                 self.present[place] = read_eligible(self.context, *place).pairs
-            except (UnknownConversation, InvalidInput):
+            except (UnknownConversation, InvalidInput, Erased):
                 self.present[place] = None
         return self.present[place]
 
@@ -299,7 +316,7 @@ class _Proving:
             return ()
         try:
             entries = self._log.history(fact.window)
-        except DamagedLog:
+        except (DamagedLog, Erased):
             entries = ()
         known = {
             entry.fact.pin_id: (entry.index, entry.fact)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compaction_ledger.domain.errors import InvalidSetting, UnknownConversation
-from compaction_ledger.domain.log import Recorded
+from compaction_ledger.domain.log import RangeKey, Recorded
 from compaction_ledger.domain.moments import Moment, Point
 from compaction_ledger.domain.ports import Log, PastReadModels, Progress
 from compaction_ledger.domain.read_models import (
@@ -87,22 +87,31 @@ class ConversationCounts:
 
 @dataclass(frozen=True, slots=True)
 class LedgerThen:
-    """A whole ledger at a point, counted by conversation."""
+    """A whole ledger at a point, counted by conversation.
+
+    ``erased`` counts the events that were erased since, by the reference of their subject: which
+    conversations these were is not known any more (S3, L4).
+    """
 
     point: Point
     size: int
     conversations: Sequence[ConversationCounts]
+    erased: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two points: rows, and which summaries began or ceased to be valid."""
+    """What changed between two points: rows, and which summaries began or ceased to be valid.
+
+    ``erased`` counts the events between them that are erased, and of which nothing is said (S3).
+    """
 
     start: Point
     end: Point
     size: int
     changes: Sequence[RowChange]
     validity: Sequence[ValidityChange]
+    erased: int
 
 
 def find_point(log: Log, moment: Moment, place: str = "index") -> Point:
@@ -137,10 +146,11 @@ def replay_conversation(
     options: ServingOptions,
     progress: Progress | None = None,
 ) -> ConversationThen:
-    """A conversation at a point. Raises :class:`UnknownConversation` where neither the log nor the
-    transcripts know it, :class:`BudgetTooSmall`, :class:`DamagedLog`.
+    """A conversation at a point. Raises :class:`Erased` (S3), :class:`UnknownConversation` where neither the
+    log nor the transcripts know it, :class:`BudgetTooSmall`, :class:`DamagedLog`.
     """
     scope, conversation = place
+    _check_not_erased(context.log, scope, conversation)
     past = past_of()
     past.follow_to(context.log, point.position, progress)
     then = replace(context, read_models=past)
@@ -169,6 +179,14 @@ def replay_conversation(
     )
 
 
+def _check_not_erased(log: Log, scope: str, conversation: str) -> None:
+    """Raise :class:`Erased` for a conversation of which nothing is to be said any more (S3).
+
+    Any stream of it will do to be refused: one that there cannot be has nothing to be read.
+    """
+    log.history(RangeKey(scope, conversation, -1))
+
+
 def replay_ledger(
     context: Context,
     past_of: PastOf,
@@ -180,7 +198,8 @@ def replay_ledger(
     past = past_of()
     past.follow_to(context.log, point.position, progress)
     rows = [row for row in past.rows() if scope in (None, row.scope)]
-    return LedgerThen(point, context.log.size(), _counted(rows, point, context))
+    counts = _counted(rows, point, context)
+    return LedgerThen(point, context.log.size(), counts, past.erased())
 
 
 def _counted(
@@ -249,9 +268,12 @@ def differ(
 ) -> Difference:
     """What changed between two points, of a conversation, a scope or all.
 
-    Raises :class:`InvalidSetting` where the second comes before the first, :class:`DamagedLog`.
+    Raises :class:`InvalidSetting` where the second comes before the first, :class:`Erased` where the
+    conversation that is named was erased (S3), :class:`DamagedLog`.
     """
     start, end = points
+    if scope is not None and conversation is not None:
+        _check_not_erased(context.log, scope, conversation)
     if end.index < start.index:
         raise InvalidSetting(
             f"event {end.index} comes before event {start.index}", place="the second point"
@@ -259,14 +281,15 @@ def differ(
     past = past_of()
     past.follow_to(context.log, start.position, progress)
     judge = _Judging(past, context, scope, conversation)
-    before = judge.judged()
+    before, erased = judge.judged(), sum(past.erased().values())
     changes = [
         change
         for change in past.changes_to(context.log, end.position, progress)
         if judge.is_meant(change.after.scope, change.after.conversation)
     ]
     validity = validity_changes(before, judge.judged(), changes)
-    return Difference(start, end, context.log.size(), changes, validity)
+    erased = sum(past.erased().values()) - erased
+    return Difference(start, end, context.log.size(), changes, validity, erased)
 
 
 @dataclass(frozen=True, slots=True)

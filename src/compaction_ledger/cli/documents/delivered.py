@@ -67,7 +67,8 @@ class GivenSummaryRecord(Document):
     """Its place in the log."""
 
     state: SummaryState
-    """`sealed`: its text is there and its seal holds. `other_summary`: there stands something else."""
+    """`sealed`: its text is there and its seal holds. `other_summary`: there stands something else.
+    `erased`: its conversation was erased."""
 
     text: str | None
     recorded_at: Time | None
@@ -214,6 +215,9 @@ class DeliveredDocument(Document):
     damaged: list[Count]
     """Events that are not what was sealed, and may have been such requests."""
 
+    erased: list[Count]
+    """Recorded requests of erased conversations: of which runs they were is not known any more."""
+
     matches: list[Count] | None = Field(
         description="With `--request`: the indices of the requests that the file is; empty for none."
     )
@@ -228,5 +232,6 @@ class DeliveredDocument(Document):
             size=found.size,
             requests=list(map(GivenRecord.of, found.requests)),
             damaged=list(found.damaged),
+            erased=list(found.erased),
             matches=None if matches is None else [one.entry.index for one in matches],
         )

@@ -117,6 +117,9 @@ class DiffDocument(Document):
     changes: list[RowChanged]
     """Every row of the read models that is new or another one."""
 
+    erased: Count
+    """How many events between the points are erased: of them nothing is said."""
+
     @classmethod
     def of(cls, found: Difference) -> DiffDocument:
         return cls(
@@ -124,6 +127,7 @@ class DiffDocument(Document):
             end=PointRecord.of(found.end, found.size),
             validity=list(map(ValidityChanged.of, found.validity)),
             changes=list(map(RowChanged.of, found.changes)),
+            erased=found.erased,
         )
 
 

@@ -298,10 +298,15 @@ class ReplayDocument(Document):
     overview: list[ConversationOverview] | None
     """Of all conversations, where none was named."""
 
+    erased: dict[str, Count] | None
+    """With `overview`: how many events were erased since, by what stands for their conversation."""
+
     @classmethod
     def of(cls, then: ConversationThen | LedgerThen) -> ReplayDocument:
         point = PointRecord.of(then.point, then.size)
         if isinstance(then, ConversationThen):
-            return cls(point=point, conversation=ConversationReplay.of(then), overview=None)
+            return cls(
+                point=point, conversation=ConversationReplay.of(then), overview=None, erased=None
+            )
         overview = list(map(ConversationOverview.of, then.conversations))
-        return cls(point=point, conversation=None, overview=overview)
+        return cls(point=point, conversation=None, overview=overview, erased=dict(then.erased))

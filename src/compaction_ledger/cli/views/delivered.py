@@ -25,6 +25,7 @@ TOLD = {
 STATES = {
     "sealed": "its seal holds",
     "damaged": "DAMAGED: it cannot be read, or its seal does not hold",
+    "erased": "erased",
     "other_summary": "NOT THIS ONE: something else stands there",
 }
 
@@ -39,6 +40,11 @@ def show_delivered(console: Console, document: DeliveredDocument, *, text: bool)
         console.print(
             f"{plural(len(document.damaged), 'event')} not what was sealed, and maybe of this run: "
             f"index {places}. Run verify."
+        )
+    if document.erased:
+        console.print(
+            f"{plural(len(document.erased), 'recorded request')} of erased conversations, of "
+            "whichever runs."
         )
     if document.matches is not None:
         found = ", ".join(map(str, document.matches))

@@ -41,6 +41,8 @@ def show_diff(console: Console, document: DiffDocument) -> None:
         ]
         columns = ("Index", "Recorded", "Row", "Of", "What is new")
         console.print(table(*columns, rows=changes, right=["Index"]))
+    if document.erased:
+        console.print(f"\n{plural(document.erased, 'event')} between them erased.")
     console.print(f"\n{plural(len(document.changes), 'row')} changed.")
 
 

@@ -36,6 +36,8 @@ def show_replay(console: Console, document: ReplayDocument) -> None:
     console.print(f"{point_text(document.point)}\n")
     if document.overview is not None:
         _show_overview(console, document.overview)
+    for reference, count in (document.erased or {}).items():
+        console.print(f"{plural(count, 'event')} of {reference}: erased since.")
     if document.conversation is not None:
         _show_conversation(console, document.conversation)
 
