@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from compaction_ledger.domain.errors import InvalidSetting
@@ -94,3 +95,28 @@ def _provider_name(text: str) -> ProviderName:
     if not fits or len(key) > _LONGEST_KEY:
         raise InvalidSetting(f"must be one of {_FORMS}", place="key_provider")
     return ProviderName(kind, key)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEpochs:
+    """How many data keys are wrapped under which epoch of a provider, the oldest first."""
+
+    provider: str
+    current: str
+    data_keys: Mapping[str, int]
+
+
+class KeyRotation(Protocol):
+    """Data keys that can be wrapped anew (S2)."""
+
+    def epochs(self) -> KeyEpochs | None:
+        """How many data keys are wrapped under each epoch; none where nothing is encrypted yet."""
+        ...
+
+    def rotate(self) -> str:
+        """Begin a new epoch; its name."""
+        ...
+
+    def rewrap(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Wrap under the current epoch whatever is wrapped under another; how many keys it was."""
+        ...

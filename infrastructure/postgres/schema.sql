@@ -1275,9 +1275,6 @@ CREATE INDEX history_places_newest ON {schema}.history_places (conversation, ran
 CREATE INDEX history_places_by_terms ON {schema}.history_places USING gin (terms)
     WITH (fastupdate = off); -- each search would have to look through what is pending
 
--- Nothing yet.
-CREATE TABLE {schema}.placeholder (id integer);
-
 -- The tree over the log (proof.md K1), and who signs it.
 
 -- The hashes of complete subtrees of 2^level leaves, one level in eight: 256 leaves, 65,536, 16,777,216 … They only save

@@ -15,6 +15,7 @@ from compaction_ledger.cli.commands.checking import check
 from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.delivered import delivered
 from compaction_ledger.cli.commands.demo import demo
+from compaction_ledger.cli.commands.erasing import erase
 from compaction_ledger.cli.commands.importing import import_file, import_summary
 from compaction_ledger.cli.commands.keys import keys
 from compaction_ledger.cli.commands.looking import log, ranges, show
@@ -92,6 +93,7 @@ for _name, _command, _in_short in (
     ("delivered", delivered, "What the requests of a run were given."),
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
+    ("erase", erase, "Forget a conversation for good."),
     ("checkpoint", checkpoint, "Sign the log as it is now, and publish that."),
     ("prove", prove, "Prove events, or that nothing was rewritten."),
     ("rebuild", rebuild, "Build the read models anew from the log."),

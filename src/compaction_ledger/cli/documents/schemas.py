@@ -18,6 +18,7 @@ from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
 from compaction_ledger.cli.documents.delivered import DeliveredDocument
 from compaction_ledger.cli.documents.diff import DiffDocument
+from compaction_ledger.cli.documents.erasing import EraseDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
@@ -57,6 +58,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "delivered": DeliveredDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
+    "erase": EraseDocument,
     "checkpoint": CheckpointDocument,
     "prove": ProveDocument,
     "keys": KeysDocument,
