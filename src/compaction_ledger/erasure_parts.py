@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compaction_ledger.domain.errors import KeyMissing
+from compaction_ledger.domain.errors import InvalidSetting, KeyMissing
 from compaction_ledger.domain.keys import KeyProvider
 from compaction_ledger.key_parts import key_provider_text, provider_named
 from compaction_ledger.settings import Settings
 
 if TYPE_CHECKING:
     from compaction_ledger.infrastructure.keys.ring import KeyRing
+    from compaction_ledger.infrastructure.keys.wrapped_keys import WrappedKeys
 
 DATA_KEYS = "data-keys.db"
+DATA_KEYS_VARIABLE = "COMPACTION_LEDGER_DATA_KEYS"
 
 
 def stored_ring(
@@ -39,8 +42,42 @@ def stored_ring(
                 raise
         return provider_named(text, folder, create=True)
 
-    keys = SQLiteWrappedKeys(folder / DATA_KEYS, read_only=read_only)
+    url = data_keys_url(settings)
+    keys: WrappedKeys = (
+        SQLiteWrappedKeys(folder / DATA_KEYS, read_only=read_only)
+        if url is None
+        else _database_keys(url, settings, read_only=read_only)
+    )
     return KeyRing(provider, keys, encrypts=settings.encryption == "on" and not read_only)
+
+
+def data_keys_url(settings: Settings, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The database for wrapped data keys, by the settings or by the environment, if there is one."""
+    if settings.data_keys is not None:
+        return settings.data_keys.get_secret_value()
+    return environment.get(DATA_KEYS_VARIABLE) or None
+
+
+def _database_keys(url: str, settings: Settings, *, read_only: bool) -> WrappedKeys:
+    try:
+        from compaction_ledger.infrastructure.keys.postgres_keys import (  # noqa: PLC0415 - an extra
+            PostgresWrappedKeys,
+        )
+        from compaction_ledger.infrastructure.postgres.address import (  # noqa: PLC0415
+            parse_address,
+        )
+        from compaction_ledger.infrastructure.postgres.database import Database  # noqa: PLC0415
+    except ImportError as error:
+        raise InvalidSetting(
+            f"this needs: pip install 'compaction-ledger[postgres]' ({error})", place="data_keys"
+        ) from error
+    database = Database(
+        parse_address(url),
+        read_only=read_only,
+        pool_size=settings.database_connections,
+        patience=settings.database_patience_seconds,
+    )
+    return PostgresWrappedKeys(database)
 
 
 def memory_ring(settings: Settings) -> KeyRing:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.keys import provider_names
@@ -76,6 +76,12 @@ class Settings(BaseModel):
 
     keys_folder: Path | None = None
     """Where the keyring is, and the signer's key; ``None``: beside the ledger (:mod:`places`)."""
+
+    data_keys: SecretStr | None = None
+    """The URL of a PostgreSQL database for wrapped data keys; ``None``: a file in the keys folder (S1, S3).
+
+    For workers on many machines. It should not be the ledger's own database.
+    """
 
     checkpoints_folder: Path | None = None
     """Where the last signed head is, and published checkpoints; ``None``: beside the ledger (K1)."""

@@ -1,11 +1,11 @@
 """Ledgers for the tests of the command line."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from command_line import call
+from copies import copy_ledger
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def demo_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def ledger(demo_ledger: Path, tmp_path: Path) -> Path:
     """A copy of the demonstration's ledger, to be changed."""
-    return Path(shutil.copy(demo_ledger, tmp_path / "ledger.db"))
+    return copy_ledger(demo_ledger, tmp_path / "ledger.db")
 
 
 def write_native(path: Path, pairs: int, prefix: str = "") -> Path:

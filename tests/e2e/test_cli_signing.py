@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backends import everyday_database
 from command_line import call, run
+from copies import copy_ledger
 from jsonschema import Draft202012Validator
 from pg_servers import fresh_schema
 from signed_logs import cut_leaves
@@ -26,7 +26,7 @@ from compaction_ledger.settings import Settings
 @pytest.fixture
 def ledger(demo_ledger: Path, tmp_path: Path) -> Path:
     """A copy of the demonstration's ledger, with nothing signed yet."""
-    return Path(shutil.copy(demo_ledger, tmp_path / "ledger.db"))
+    return copy_ledger(demo_ledger, tmp_path / "ledger.db")
 
 
 def fits(document: Any, name: str, repo_root: Path) -> None:

@@ -1,6 +1,5 @@
 """`verify` and `rebuild`: what is found, and what an auditor may do."""
 
-import shutil
 import sqlite3
 import stat
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from copies import copy_ledger
 
 NOBODY = 65534
 AS_NOBODY = f"""
@@ -138,7 +138,7 @@ def open_folder() -> Iterator[Path]:
 def test_an_auditor_needs_no_right_to_write(
     demo_ledger: Path, open_folder: Path, left_behind: tuple[str, ...]
 ) -> None:
-    path = Path(shutil.copy(demo_ledger, open_folder / "audited.db"))
+    path = copy_ledger(demo_ledger, open_folder / "audited.db")
     for end in left_behind:
         path.with_name(path.name + end).touch()
     for file in open_folder.iterdir():

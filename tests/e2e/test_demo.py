@@ -1,7 +1,6 @@
 """The demonstration computes what it shows, checks what it says, and can be read by anybody."""
 
 import json
-import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import Done, call, run
+from copies import copy_ledger
 from jsonschema import Draft202012Validator
 
 from compaction_ledger.cli.demo import tampering, teller
@@ -133,7 +133,7 @@ def test_the_intruder_changes_one_bit(document: Any, demo_ledger: Path, tmp_path
         state: bytes = row[0]
         return state
 
-    copy = Path(shutil.copy(demo_ledger, tmp_path / "copy.db"))
+    copy = copy_ledger(demo_ledger, tmp_path / "copy.db")
     byte = tampering.change_payload(copy, 5)
     before, after = payload(demo_ledger), payload(copy)
     assert len(before) == len(after)

@@ -6,7 +6,6 @@ compactions go on, verification names it, and questions answer or say that a row
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from backends import SQLiteBackend
 from command_line import call
+from copies import copy_ledger
 from histories import CONVERSATION, SCOPE, bring_in, every_kind, fill, made_up_job
 from window_histories import every_window_kind
 
@@ -87,7 +87,7 @@ def damage(original: Path, tmp_path: Path) -> Callable[[str], Path | None]:
     def change(statement: str) -> Path | None:
         for end in ("", "-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
-        shutil.copy(original, path)
+        copy_ledger(original, path)
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA ignore_check_constraints = ON")
             connection.text_factory = bytes

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from backends import SQLiteBackend
+from copies import copy_ledger
 from disks import small_disk, unwritable
 from histories import CONVERSATION, SCOPE, Worker, every_kind, fill, lines, made_up_job
 from processes import output, worker
@@ -310,7 +311,7 @@ def append_big(ledger: Ledger, name: str) -> None:
 def test_a_full_disk_is_told_and_nothing_is_half_stored(tmp_path: Path, ledger_file: Path) -> None:
     with small_disk(tmp_path / "disk", 4_096) as disk:
         path = disk / "ledger.db"
-        shutil.copy(ledger_file, path)
+        copy_ledger(ledger_file, path)
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(1_024 * 1_024))
         with Ledger.open(path) as ledger:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from backends import everyday_database
+
 from compaction_ledger.infrastructure.keys.file_keyring import FileKeyring
 from compaction_ledger.infrastructure.keys.memory import MemoryKeyProvider, MemoryWrappedKeys
+from compaction_ledger.infrastructure.keys.postgres_keys import PostgresWrappedKeys
 from compaction_ledger.infrastructure.keys.ring import KeyRing
 from compaction_ledger.infrastructure.keys.sqlite_keys import SQLiteWrappedKeys
 from compaction_ledger.infrastructure.keys.wrapped_keys import WrappedKeys
+from compaction_ledger.infrastructure.postgres.address import parse_address
+from compaction_ledger.infrastructure.postgres.database import Database
 
 
 def memory_store(_folder: Path) -> WrappedKeys:
@@ -22,7 +28,19 @@ def file_store(folder: Path) -> WrappedKeys:
     return SQLiteWrappedKeys(folder / "data-keys.db")
 
 
-STORES: dict[str, Callable[[Path], WrappedKeys]] = {"memory": memory_store, "file": file_store}
+def database_store(_folder: Path) -> WrappedKeys:
+    """In a database of its own schema."""
+    url = everyday_database()
+    schema = f"keys_{secrets.token_hex(6)}"
+    address = parse_address(f"{url}{'&' if '?' in url else '?'}schema={schema}")
+    return PostgresWrappedKeys(Database(address), look_seconds=0)
+
+
+STORES: dict[str, Callable[[Path], WrappedKeys]] = {
+    "memory": memory_store,
+    "file": file_store,
+    "postgres": database_store,
+}
 
 
 def folder_ring(folder: Path) -> KeyRing:

@@ -72,6 +72,7 @@ def walk(keep: Path | None, *, as_json: bool) -> WindowDemoDocument:
             document = _walk(ledger, teller, console, keep)
         if keep is not None:
             shutil.copyfile(path, keep)
+            shutil.copytree(f"{path}.keys", f"{keep}.keys")
     if console is None:
         print_json(document)
     else:
