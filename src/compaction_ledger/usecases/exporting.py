@@ -1,0 +1,219 @@
+"""Export an audit bundle: the whole log, or one conversation, as of a signed checkpoint (K5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compaction_ledger.domain.bundles import (
+    MAX_CHECKPOINTS,
+    MAX_LINE,
+    BundleWriter,
+    Manifest,
+    Published,
+    SealedEvent,
+    SealedLog,
+    encode_consistency,
+    encode_envelopes,
+    encode_event,
+    encode_keys,
+    encode_policy,
+)
+from compaction_ledger.domain.errors import InvalidInput, InvalidProof, UnknownConversation
+from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.proof.merkle import (
+    Frontier,
+    check_inclusion,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    root_at,
+)
+from compaction_ledger.domain.proof.tiles import Tiles
+from compaction_ledger.domain.windows import WindowPolicy
+
+PROOFS_AT_ONCE = 256
+"""How many proofs share what was read of the tree; then memory is given back."""
+
+
+class Selection(NamedTuple):
+    """Which events: all of them, or those of the conversation that ``subject`` stands for."""
+
+    subject: str | None = None
+    envelopes: bool = False
+    openings: bool = True
+
+
+class Stated(NamedTuple):
+    """What goes in for people to read: verifier keys of the log and of witnesses, policy and prompts."""
+
+    log_keys: Sequence[str]
+    witness_keys: Sequence[str]
+    policy: WindowPolicy
+    registry: PromptRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What a bundle holds: so many events, of a log of ``size``, and so many older checkpoints."""
+
+    events: int
+    size: int
+    root: bytes
+    checkpoints: int
+    subject: str | None
+
+
+def subject_named(log: SealedLog, scope: str, conversation: str) -> str:
+    """The reference of a conversation. Raises :class:`UnknownConversation`."""
+    subject = log.subject_of(scope, conversation)
+    if subject is None:
+        raise UnknownConversation(
+            f"the log has no event of conversation {conversation!r} in scope {scope!r}; what was erased"
+            " is exported by its reference"
+        )
+    return subject
+
+
+def export_bundle(  # noqa: PLR0913, PLR0917 - the parts of a bundle
+    log: SealedLog,
+    checkpoint: Published,
+    older: Sequence[Published],
+    selection: Selection,
+    stated: Stated,
+    writer: BundleWriter,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write all members of a bundle to ``writer``. Memory does not grow with the log.
+
+    Everything is proved to oneself first. Raises :class:`InvalidProof` where the log is not the one that
+    was signed, kinds of :class:`DamagedLog`, and of key errors where a payload cannot be opened.
+    """
+    return _Export(log, checkpoint, older, selection, writer, progress).run(stated)
+
+
+class _Export:
+    def __init__(  # noqa: PLR0913, PLR0917 - as above
+        self,
+        log: SealedLog,
+        checkpoint: Published,
+        older: Sequence[Published],
+        selection: Selection,
+        writer: BundleWriter,
+        progress: Progress | None,
+    ) -> None:
+        self._log = log
+        self._head = checkpoint.checkpoint
+        self._note = checkpoint.note
+        self._check_head()
+        self._older = self._before(older)
+        self._selection = selection
+        self._writer = writer
+        self._progress = progress
+        self._tiles = Tiles(log)
+        self._proofs = 0
+
+    def run(self, stated: Stated) -> Exported:
+        head, selection = self._head, self._selection
+        subject = selection.subject
+        indices = None if subject is None else self._log.indices_of(subject, head.size)
+        if subject is not None and not indices:
+            raise UnknownConversation(f"no event of {subject} stands below the checkpoint")
+        events = head.size if indices is None else len(indices)
+        sizes = tuple(one.checkpoint.size for one in self._older)
+        manifest = Manifest(
+            head.origin,
+            head.size,
+            sizes,
+            events,
+            selection.openings,
+            selection.envelopes and subject is not None,
+            subject,
+            None if subject is None else self._log.conversation_of(subject),
+        )
+        write = self._writer.member
+        consistency = list(self._consistency())
+        write("manifest.json", [manifest.encode()])
+        write("keys.json", [encode_keys(stated.log_keys, stated.witness_keys)])
+        write("policy.json", [encode_policy(stated.policy, stated.registry)])
+        write("checkpoint", [self._note])
+        for one in self._older:
+            write(f"checkpoints/{one.checkpoint.size}", [one.note])
+        write("consistency.jsonl", consistency)
+        write("events.jsonl", self._all() if indices is None else self._some(indices))
+        if manifest.envelopes:
+            write("envelopes.jsonl", encode_envelopes(self._checked(openings=False)))
+        return Exported(events, head.size, head.root, len(sizes), subject)
+
+    def _check_head(self) -> None:
+        size, origin = self._log.head()
+        if self._head.origin != origin:
+            raise InvalidProof(f"the checkpoint is of {self._head.origin}, this log is {origin}")
+        if self._head.size > size:
+            raise InvalidProof(f"{self._head.size} events were signed, the log has {size}")
+        if root_at(self._head.size, Tiles(self._log)) != self._head.root:
+            raise InvalidProof(
+                f"the first {self._head.size} events are not those that were signed: run verify"
+            )
+
+    def _before(self, published: Sequence[Published]) -> list[Published]:
+        """The older checkpoints of this log, one of each size, the newest that a bundle may hold."""
+        found = {
+            one.checkpoint.size: one
+            for one in published
+            if one.checkpoint.origin == self._head.origin
+            and one.checkpoint.size < self._head.size
+        }
+        return [found[size] for size in sorted(found)][-MAX_CHECKPOINTS:]
+
+    def _consistency(self) -> Iterator[bytes]:
+        """What shows that each checkpoint begins the next; each was a head of this very log."""
+        tiles = Tiles(self._log)
+        following = [*(one.checkpoint for one in self._older), self._head]
+        for old, new in zip(following, following[1:], strict=False):
+            if root_at(old.size, tiles) != old.root:
+                raise InvalidProof(
+                    f"a checkpoint of size {old.size} was published that is not of this log: run verify"
+                )
+            yield encode_consistency(old.size, new.size, consistency_proof(old.size, new.size, tiles))
+
+    def _all(self) -> Iterator[bytes]:
+        for event in self._checked(openings=self._selection.openings):
+            yield _line(event, None)
+
+    def _checked(self, *, openings: bool) -> Iterator[SealedEvent]:
+        """All events below the checkpoint; at their end the root must be the one that was signed."""
+        tree, size = Frontier(), self._head.size
+        while tree.size < size:
+            events = self._log.events(tree.size, size, openings=openings)
+            tree.extend(leaf_hash(event.envelope) for event in events)
+            yield from events
+            if self._progress:
+                self._progress(tree.size, size)
+        if tree.root() != self._head.root:
+            raise InvalidProof("the events are not those that were signed: run verify")
+
+    def _some(self, indices: Sequence[int]) -> Iterator[bytes]:
+        openings = self._selection.openings
+        for start in range(0, len(indices), PROOFS_AT_ONCE):
+            chunk = indices[start : start + PROOFS_AT_ONCE]
+            tiles = Tiles(self._log)
+            for event in self._log.events_at(chunk, openings=openings):
+                proof = inclusion_proof(event.index, self._head.size, tiles)
+                leaf = leaf_hash(event.envelope)
+                check_inclusion(leaf, event.index, self._head.size, proof, self._head.root)
+                yield _line(event, proof)
+            if self._progress:
+                self._progress(start + len(chunk), len(indices))
+
+
+def _line(event: SealedEvent, proof: Sequence[bytes] | None) -> bytes:
+    line = encode_event(event, proof)
+    if len(line) > MAX_LINE:
+        raise InvalidInput(
+            f"the event takes {len(line)} bytes, a bundle holds lines of at most {MAX_LINE}",
+            place=f"event {event.index}",
+        )
+    return line
