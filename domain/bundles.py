@@ -30,6 +30,9 @@ class SealedEvent(NamedTuple):
     envelope: bytes
     payload: bytes
     opening: bytes | None
+    name: str
+    subject: str
+    is_erased: bool
 
 
 @dataclass(frozen=True, slots=True)

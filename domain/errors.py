@@ -40,10 +40,14 @@
      │    ├── StoreUnavailable
      │    ├── ConcurrentAppend                 A8, before it is decided again
      │    │    └── TimeHasPassed               A5, likewise
-     │    └── RebuildOvertaken                 P4
+     │    ├── RebuildOvertaken                 P4
+     │    ├── KeyMissing                       S1, S3, never to be taken for an erasure
+     │    ├── WrongKey                         S1, S3, likewise
+     │    └── KeysUnavailable                  S1, S3, likewise; may be tried again
      ├── InvalidProof                          K1, K2: it does not prove what it should
      │    ├── BadSignature
      │    └── NotSigned
+     ├── Erased                                S3, a conversation that is to be read no more
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
           ├── MalformedEvent
@@ -408,6 +412,30 @@ class NotSigned(InvalidProof):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"no known key has signed this; known are those of {', '.join(names)}")
         self.names = tuple(names)
+
+
+class KeyMissing(StoreError):
+    """A key, or the keyring, is not where it should be (S1). It does not say "erased" (S3)."""
+
+    code = "key_missing"
+
+
+class WrongKey(StoreError):
+    """The key is there, and does not open what it should open (S1). Nor does it say "erased" (S3)."""
+
+    code = "wrong_key"
+
+
+class KeysUnavailable(StoreError):
+    """Who holds the keys cannot be reached, or refuses access. It may be tried again (S1, S3)."""
+
+    code = "keys_unavailable"
+
+
+class Erased(LedgerError):
+    """The conversation was erased, or is being erased: nothing of it is read, and nothing comes back (S3)."""
+
+    code = "erased"
 
 
 class DamagedLog(LedgerError):

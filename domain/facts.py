@@ -1,7 +1,8 @@
-"""Every fact that the log holds, of ranges and of windows."""
+"""Every fact that the log holds, of ranges and of windows, and of what was erased."""
 
 from __future__ import annotations
 
+from compaction_ledger.domain.erasure import ErasedFact, ErasureFact
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.window.events import ChunkFact, PinAccepted, WindowDelivered
 
@@ -11,4 +12,7 @@ Delivery = RequestDelivered | WindowDelivered
 StreamFact = RangeFact | ChunkFact | PinAccepted
 """What stands in the stream of a range or of a window."""
 
-Fact = StreamFact | Delivery
+Fact = StreamFact | Delivery | ErasureFact
+
+ReadFact = Fact | ErasedFact
+"""What reading the log gives: a fact, or that it was erased (S3)."""

@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -19,6 +20,11 @@ settings.register_profile(
 # Otherwise as many as is usual; but an example that takes its time on a busy machine is no failure.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "busy")
+
+# Whoever starts the tests in the background may have SIGINT ignored, and that goes down to every program that
+# they start. A handler of our own goes no further: programs find the signal as it is usually.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 

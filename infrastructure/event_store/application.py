@@ -23,7 +23,8 @@ from eventsourcing.persistence import (
 from eventsourcing.popo import POPOFactory
 from eventsourcing.utils import Environment, EnvType
 
-from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult
+from compaction_ledger.domain.erasure import ERASURE_EVENTS, ErasedFact, Subject
+from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult, Erased
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
@@ -33,9 +34,15 @@ from compaction_ledger.domain.window import window_stream as windows
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.window_state import WindowState
 from compaction_ledger.infrastructure.event_store import codec
+from compaction_ledger.infrastructure.event_store.cipher import (
+    PLAIN,
+    PayloadCipher,
+    PayloadReader,
+)
+from compaction_ledger.infrastructure.event_store.envelope import Fields, parse_fields
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import sealed_time
+from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
     delivery_stream,
     range_stream,
@@ -53,9 +60,13 @@ class SealedRecorder(Protocol):
     def rows_of(self, stream: str) -> list[Row]: ...
     def head(self) -> tuple[int, str]: ...
     def totals(self) -> tuple[int, str, int]: ...
-    def subject(self, scope: str, conversation: str, new_reference: str) -> str: ...
+    def subject(
+        self, scope: str, conversation: str, new_reference: str, new_key: str = ""
+    ) -> Subject: ...
     def subjects(self) -> Mapping[str, Subject]: ...
-    def find_subject(self, scope: str, conversation: str) -> str | None: ...
+    def find_subject(self, scope: str, conversation: str) -> Subject | None: ...
+    def subject_of(self, reference: str) -> Subject | None: ...
+    def blank(self, reference: str) -> int: ...
     def clock(self) -> int: ...
 
 
@@ -87,9 +98,10 @@ class LedgerLog(Application[UUID]):
 
     name = "compaction-ledger"
 
-    def __init__(self, recorder: ApplicationRecorder) -> None:
+    def __init__(self, recorder: ApplicationRecorder, cipher: PayloadCipher = PLAIN) -> None:
         self._given_recorder = recorder
-        self._subjects: dict[tuple[str, str], str] = {}
+        self._cipher = cipher
+        self._subjects: dict[tuple[str, str], Subject] = {}
         super().__init__()
 
     # --- how the application is put together: nothing from the environment ---
@@ -101,7 +113,7 @@ class LedgerLog(Application[UUID]):
         return POPOFactory(env)
 
     def construct_mapper(self) -> Mapper[UUID]:
-        return FactMapper()
+        return FactMapper(self._cipher)
 
     def construct_recorder(self) -> ApplicationRecorder:
         return self._given_recorder
@@ -141,9 +153,10 @@ class LedgerLog(Application[UUID]):
         :class:`TimeHasPassed` where the clock, read after the store's lock, is not ``within`` (A5).
         """
         subject = self._subject(key.scope, key.conversation)
-        stream = _stream_of(subject, key)
+        stream = _stream_of(subject.reference, key)
         events = [
-            StreamEvent(stream, state.version + n, fact) for n, fact in enumerate(facts, start=1)
+            StreamEvent(stream, state.version + n, fact, subject.key)
+            for n, fact in enumerate(facts, start=1)
         ]
         return self._save(events, subject, within)
 
@@ -151,12 +164,12 @@ class LedgerLog(Application[UUID]):
         """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
         if isinstance(delivery, RequestDelivered):
             subject = self._subject(delivery.scope, delivery.conversation)
-            stream = delivery_stream(subject, delivery.delivery_id)
+            stream = delivery_stream(subject.reference, delivery.delivery_id)
         else:
             subject = self._subject(delivery.window.scope, delivery.window.conversation)
-            stream = window_delivery_stream(subject, delivery.delivery_id)
+            stream = window_delivery_stream(subject.reference, delivery.delivery_id)
         try:
-            return self._save([StreamEvent(stream, 1, delivery)], subject)[0]
+            return self._save([StreamEvent(stream, 1, delivery, subject.key)], subject)[0]
         except ConcurrentAppend:
             (recorded,) = self.stream(stream.hex)
         if recorded.fact != delivery:
@@ -173,14 +186,15 @@ class LedgerLog(Application[UUID]):
         for expected, row in enumerate(rows, start=start):
             if row.idx != expected:
                 raise DamagedLog("an event is missing here", index=expected)
-        return list(map(recorded, rows))
+        return self._recorded(rows)
 
     def at(self, indices: Sequence[int]) -> Mapping[int, Recorded]:
         """The facts at ``indices`` whose seal holds."""
         found: dict[int, Recorded] = {}
+        payloads = self._cipher.reader()
         for row in self.sealed.rows_at(indices):
             try:
-                found[row.idx] = recorded(row)
+                found[row.idx] = recorded(row, payloads)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
         return found
@@ -190,17 +204,31 @@ class LedgerLog(Application[UUID]):
         subject = self._known_subject(key.scope, key.conversation)
         if subject is None:
             return []
-        return self.stream(_stream_of(subject, key).hex)
+        return self.stream(_stream_of(subject.reference, key).hex)
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """The facts of one stream, each checked against its seal."""
-        return list(map(recorded, self.sealed.rows_of(stream)))
+        return self._recorded(self.sealed.rows_of(stream))
 
     def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
-        return verify_seal(self.sealed, progress)
+        return verify_seal(self.sealed, progress, self._cipher.reader())
 
     # --- inside ---
+
+    def _recorded(self, rows: Sequence[Row]) -> list[Recorded]:
+        payloads = self._cipher.reader()
+        return [
+            recorded(row, payloads) if row.payload else self._blanked(row, payloads) for row in rows
+        ]
+
+    def _blanked(self, row: Row, payloads: PayloadReader) -> Recorded:
+        """An event without a payload: that was removed with its conversation (S3), or it is damage."""
+        fields = parse_fields(row.envelope)
+        known = None if fields is None else self.sealed.subject_of(fields[8])
+        if known is None or known.state != "erased":
+            return recorded(row, payloads)
+        return recorded_without_payload(row)
 
     def _load(self, key: StreamKey, projector: Projector[State], empty: State) -> State:
         subject = self._known_subject(key.scope, key.conversation)
@@ -208,7 +236,7 @@ class LedgerLog(Application[UUID]):
             return empty
         try:
             folded: Folded[State] = self.repository.get(
-                _stream_of(subject, key), projector_func=cast(Any, projector)
+                _stream_of(subject.reference, key), projector_func=cast(Any, projector)
             )
         except AggregateNotFoundError:
             return empty
@@ -227,29 +255,40 @@ class LedgerLog(Application[UUID]):
         return rows
 
     def _save(
-        self, events: Sequence[StreamEvent], subject: str, within: tuple[int, int] | None = None
+        self,
+        events: Sequence[StreamEvent],
+        subject: Subject,
+        within: tuple[int, int] | None = None,
     ) -> list[int]:
         stored = list(map(self.mapper.to_stored_event, cast(Any, events)))
         try:
             # As `self.events.put` does it, without an object for each event that nobody here looks at.
-            ids = self.recorder.insert_events(stored, subject=subject, within=within)
+            ids = self.recorder.insert_events(stored, subject=subject.reference, within=within)
         except IntegrityError as error:
             raise ConcurrentAppend("another process appended to this stream first") from error
         return [notification_id - 1 for notification_id in ids or ()]
 
-    def _subject(self, scope: str, conversation: str) -> str:
+    def _subject(self, scope: str, conversation: str) -> Subject:
+        """The subject of a conversation, with a data key where payloads are encrypted from now on (S1)."""
         known = self._known_subject(scope, conversation)
-        if known is None:
-            known = self.sealed.subject(scope, conversation, secrets.token_hex(16))
-            self._subjects[scope, conversation] = known
+        if known is None or not known.key:
+            key = self._cipher.fresh()
+            if known is None or key:
+                reference = secrets.token_hex(16) if known is None else known.reference
+                known = self.sealed.subject(scope, conversation, reference, key)
+                self._subjects[scope, conversation] = known
         return known
 
-    def _known_subject(self, scope: str, conversation: str) -> str | None:
+    def _known_subject(self, scope: str, conversation: str) -> Subject | None:
+        """Raises :class:`Erased` where nothing of the conversation is read any more (S3)."""
+        self._cipher.check(scope, conversation)
         known = self._subjects.get((scope, conversation))
         if known is None:
             known = self.sealed.find_subject(scope, conversation)
             if known is not None:
                 self._subjects[scope, conversation] = known
+        if known is not None and known.state == "erased":
+            raise Erased(f"conversation {conversation!r} in scope {scope!r} was erased")
         return known
 
 
@@ -287,8 +326,26 @@ def _stream_of(subject: str, key: StreamKey) -> UUID:
     return window_stream(subject, key)
 
 
-def recorded(row: Row) -> Recorded:
-    """The recorded fact of a row whose seal holds. Raises :class:`DamagedLog`."""
+def recorded(row: Row, payloads: PayloadReader = PLAIN) -> Recorded:
+    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`."""
     index, stream, version, topic, state, envelope, leaf = row
-    at = sealed_time(index, stream, version, topic, state, envelope or b"", leaf or b"")
-    return Recorded(index, stream, version, at, codec.decode(topic, state, index))
+    fields = sealed_fields(index, stream, version, topic, state, envelope or b"", leaf or b"")
+    if payloads.is_erased(fields[8]) and fields[0] not in ERASURE_EVENTS:
+        return _erased(row, fields)
+    try:
+        payload = payloads.decrypt(stream, version, topic, state)
+    except DamagedLog as error:
+        raise DamagedLog(str(error), index=index) from error
+    fact = codec.decode(topic, payload, index)
+    return Recorded(index, stream, version, int(fields[5]), fact)
+
+
+def recorded_without_payload(row: Row) -> Recorded:
+    """What is left of an erased event whose payload is gone. Raises :class:`DamagedLog` if more is wrong."""
+    fields = blanked_fields(row.idx, row.stream, row.version, row.topic, row.envelope, row.leaf)
+    return _erased(row, fields)
+
+
+def _erased(row: Row, fields: Fields) -> Recorded:
+    fact = ErasedFact(fields[0], int(fields[6]), fields[8])
+    return Recorded(row.idx, row.stream, row.version, int(fields[5]), fact)

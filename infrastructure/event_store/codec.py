@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, ValidationError
 
+from compaction_ledger.domain.erasure import ErasureCompleted, ErasureRequested
 from compaction_ledger.domain.errors import InvalidInput, MalformedEvent, UnknownEvent
 from compaction_ledger.domain.events import (
     AttemptFailed,
@@ -60,6 +61,8 @@ STORED_NAMES: dict[type[Fact], tuple[str, int]] = {  # as it is written now
     ChunkClaimReleased: ("ChunkClaimReleased", 1),
     PinAccepted: ("PinAccepted", 1),
     WindowDelivered: ("WindowDelivered", 1),
+    ErasureRequested: ("ErasureRequested", 1),
+    ErasureCompleted: ("ErasureCompleted", 1),
 }
 
 

@@ -9,6 +9,8 @@ from typing import cast
 
 ENVELOPE_FORMAT = 1
 LEAF_PREFIX = b"\x00"  # RFC 6962 section 2.1
+ENCRYPTED = b"\x01"
+"""What an encrypted payload begins with; one that is not is JSON, and begins with a brace."""
 BETWEEN = '","recorded":'
 
 # The fields hold no character that JSON would escape, so this pattern matches the canonical form alone.
@@ -84,6 +86,11 @@ def parse(data: bytes) -> Envelope | None:
         previous,
         int(recorded),
     )
+
+
+def key_of(payload: bytes) -> str:
+    """The id of the data key that a stored payload names (S1); empty for one that is not encrypted."""
+    return payload[1:17].hex() if payload[:1] == ENCRYPTED else ""
 
 
 def leaf_hash(envelope: bytes) -> bytes:

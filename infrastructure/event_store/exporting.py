@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from compaction_ledger.domain.bundles import SealedEvent
+from compaction_ledger.domain.erasure import ERASURE_EVENTS, Subject
 from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.proof.tiles import TreeReader
+from compaction_ledger.infrastructure.event_store.cipher import PLAIN
 from compaction_ledger.infrastructure.event_store.envelope import Envelope, leaf_hash, parse
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealing import difference
@@ -22,6 +24,8 @@ class Sealed(Protocol):
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
     def rows_at(self, indices: Sequence[int]) -> list[Row]: ...
     def head(self) -> tuple[int, str]: ...
+    def find_subject(self, scope: str, conversation: str) -> Subject | None: ...
+    def subject_of(self, reference: str) -> Subject | None: ...
 
 
 class Openings(Protocol):
@@ -37,6 +41,18 @@ class Openings(Protocol):
         Raises :class:`DamagedLog`, and kinds of :class:`StoreError` where the key is not to be had.
         """
         ...
+
+
+class NoKeys:
+    """The openings of a log that is not encrypted."""
+
+    def is_erased(self, reference: str) -> bool:
+        """Of no subject."""
+        return False
+
+    def opening(self, stream: str, version: int, topic: str, stored: bytes) -> None:
+        """None. Raises :class:`KeyMissing` where the payload is encrypted."""
+        PLAIN.decrypt(stream, version, topic, stored)
 
 
 class ExportedLog:
@@ -93,19 +109,22 @@ class ExportedLog:
         return rows
 
     def _event(self, row: Row, *, openings: bool) -> SealedEvent:
-        envelope = _parsed(row)
-        erased = envelope.event not in ERASURE_EVENTS and self._openings.is_erased(envelope.subject)
-        payload = row.payload
+        envelope, payload, opening = _parsed(row), row.payload, None
+        erased = envelope.event not in ERASURE_EVENTS and self._is_erased(row, envelope.subject)
         if erased and not envelope.key:
             payload = b""  # whether it was removed already or is about to be
         else:
             _check(row)
-        opening = None
         if openings and not erased:
             opening = self._opening(row)
-        return SealedEvent(
-            row.idx, row.envelope, payload, opening, envelope.event, envelope.subject, erased
-        )
+        told = (envelope.event, envelope.subject, erased)
+        return SealedEvent(row.idx, row.envelope, payload, opening, *told)
+
+    def _is_erased(self, row: Row, subject: str) -> bool:
+        if self._openings.is_erased(subject):
+            return True
+        known = None if row.payload else self._sealed.subject_of(subject)
+        return known is not None and known.state == "erased"
 
     def _opening(self, row: Row) -> bytes | None:
         try:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.popo import POPOApplicationRecorder
 
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import check_time, seal, stream_hex
+from compaction_ledger.domain.erasure import Subject
+from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.sealing import (
+    change_by,
+    check_not_erased,
+    check_time,
+    is_plain_of,
+    seal,
+    stream_hex,
+)
 
 
 class SealedMemoryRecorder(POPOApplicationRecorder):
@@ -22,12 +31,15 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         self._origin = f"compaction-ledger/{uuid.uuid4().hex}"
         self._leaves: list[tuple[bytes, bytes]] = []
         self._last_leaf: dict[str, str] = {}
-        self._subjects: dict[tuple[str, str], str] = {}
+        self._subjects: dict[str, Subject] = {}
+        self._references: dict[tuple[str, str], str] = {}
 
     def _update_table(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
         recorded, subject = self.clock(), kwargs.get("subject", "")
+        known = self._subjects.get(subject)
+        check_not_erased("" if known is None else known.state, stored_events)
         check_time(recorded, kwargs.get("within"))
         leaves: list[tuple[bytes, bytes]] = []
         last: dict[str, str] = {}
@@ -39,7 +51,20 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
             last[stream] = leaf.hex()
         self._leaves += leaves  # only now: nothing is kept of what cannot be sealed as a whole
         self._last_leaf |= last
-        return super()._update_table(stored_events)
+        ids = super()._update_table(stored_events)
+        if known is not None and known.is_named:
+            self._note_erasure(known, stored_events)
+        return ids
+
+    def _note_erasure(self, known: Subject, events: Sequence[StoredEvent]) -> None:
+        change = change_by(events)
+        if change is not None:
+            self._subjects[known.reference] = known._replace(state="erased")
+        if change == "completed":
+            self._references.pop((known.scope, known.conversation), None)
+            self._subjects[known.reference] = Subject(
+                known.reference, known.key, "erased", "", known.reference
+            )
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]:
         """At most ``limit`` rows from index ``start``, below ``stop``, in order."""
@@ -68,21 +93,46 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return (*self.head(), len(self._leaves))
 
-    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
-        """The reference of a conversation; ``new_reference`` is kept for one that has none."""
+    def subject(
+        self, scope: str, conversation: str, new_reference: str, new_key: str = ""
+    ) -> Subject:
+        """The subject of a conversation; what it has not yet of these two is kept."""
         with self._database_lock:
-            return self._subjects.setdefault((scope, conversation), new_reference)
+            reference = self._references.setdefault((scope, conversation), new_reference)
+            known = self._subjects.setdefault(
+                reference, Subject(reference, new_key, "live", scope, conversation)
+            )
+            if not known.key and known.state == "live":
+                known = self._subjects[reference] = known._replace(key=new_key)
+            return known
 
-    def find_subject(self, scope: str, conversation: str) -> str | None:
-        """The reference of a conversation, if it has one."""
+    def find_subject(self, scope: str, conversation: str) -> Subject | None:
+        """The subject of a conversation, if it has one."""
         with self._database_lock:
-            return self._subjects.get((scope, conversation))
+            return self._subjects.get(self._references.get((scope, conversation), ""))
+
+    def subject_of(self, reference: str) -> Subject | None:
+        """What a reference stands for."""
+        with self._database_lock:
+            return self._subjects.get(reference)
 
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         with self._database_lock:
-            named = self._subjects.items()
-            return {reference: Subject(*conversation, "live") for conversation, reference in named}
+            return dict(self._subjects)
+
+    def blank(self, reference: str) -> int:
+        """Remove the payloads of an erased subject that are not encrypted; how many."""
+        with self._database_lock:
+            found = [
+                index
+                for index, (envelope, _) in enumerate(self._leaves)
+                if is_plain_of(envelope, reference) and self._stored_events[index].state
+            ]
+            for index in found:
+                event = replace(self._stored_events[index], state=b"")
+                self._stored_events[index] = event
+            return len(found)
 
     def _row(self, index: int) -> Row:
         event = self._stored_events[index]

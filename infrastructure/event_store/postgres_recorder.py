@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from eventsourcing.persistence import ApplicationRecorder, IntegrityError, StoredEvent, Subscription
 from eventsourcing.postgres import PostgresApplicationRecorder
 
+from compaction_ledger.domain.erasure import Subject
 from compaction_ledger.domain.errors import (
     DamagedLog,
     InvalidSetting,
@@ -22,11 +23,11 @@ from compaction_ledger.domain.errors import (
     TimeHasPassed,
 )
 from compaction_ledger.infrastructure.event_store.polling import PolledSubscription
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
+from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
-from compaction_ledger.infrastructure.event_store.sealing import envelope_of, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import change_by, envelope_of, stream_hex
 from compaction_ledger.infrastructure.postgres.connections import Question
-from compaction_ledger.infrastructure.postgres.database import Database, Lost
+from compaction_ledger.infrastructure.postgres.database import Cursor, Database, Lost
 
 FROM_EVENTS = (
     "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
@@ -78,6 +79,10 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         self._append_many = sql(_APPEND_MANY)
         self._from_events = sql(FROM_EVENTS)
         self._from_head = sql("SELECT size, origin FROM {schema}.log_head WHERE id = 0")
+        self._from_subjects = sql(
+            "SELECT reference, key, state, scope, conversation FROM {schema}.subjects"
+        )
+        self._name_of = sql("{schema}.conversation_name(%s, %s)")
         self._clock = sql("SELECT {schema}.store_clock()")
 
     # --- writing ---
@@ -94,6 +99,9 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         """
         if not stored_events:
             return []
+        change = change_by(stored_events)
+        if change is not None:
+            return self._insert_erasure(stored_events, kwargs.get("subject", ""), change)
         send = self._sending(
             stored_events, kwargs.get("subject", ""), kwargs.get("within") or ALWAYS
         )
@@ -124,6 +132,30 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
                     f"it is not known whether it was stored: an answer was lost, and then: {error}"
                 ) from error
             raise
+
+    def _insert_erasure(
+        self,
+        events: Sequence[StoredEvent],
+        subject: str,
+        change: Literal["requested", "completed"],
+    ) -> list[int]:
+        """Record what tells of an erasure, and make of the subject what it says, in one transaction (S3)."""
+        function = "mark_erased" if change == "requested" else "forget_name"
+        statement = self.datastore.sql(f"SELECT {{schema}}.{function}(%s)")
+        (event,) = events
+        envelope = envelope_of(event, self._origin or self._read_origin(), subject)
+        given = (*ALWAYS, envelope.stream, envelope.version, event.topic, event.state)
+        append = self.datastore.sql(
+            "SELECT idx FROM {schema}.append_event(%s, %s, %s, %s, %s, %b, %s, %s)"
+        )
+
+        def record(cursor: Cursor) -> list[int]:
+            cursor.execute(append, (*given, *envelope.pieces()))
+            ((index,),) = cursor.fetchall()
+            cursor.execute(statement, (subject,))
+            return [index + 1]
+
+        return self.datastore.run(record, commit=True)
 
     def _sending(
         self, events: Sequence[StoredEvent], subject: str, within: tuple[int, int]
@@ -224,33 +256,41 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
 
     # --- who stands for whom ---
 
-    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
-        """The reference of a conversation; ``new_reference`` is stored for one that has none."""
-        ((found,),) = self.datastore.call(
-            self.datastore.sql("SELECT {schema}.subject_of(%s, %s, %s)"),
-            (scope, conversation, new_reference),
-        )
-        return str(found)
-
-    def find_subject(self, scope: str, conversation: str) -> str | None:
-        """The reference of a conversation, if it has one."""
+    def subject(
+        self, scope: str, conversation: str, new_reference: str, new_key: str = ""
+    ) -> Subject:
+        """The subject of a conversation; what it has not yet of these two is stored."""
         rows = self.datastore.call(
             self.datastore.sql(
-                "SELECT reference FROM {schema}.subjects "
-                "WHERE name = {schema}.conversation_name(%s, %s)"
+                "SELECT reference, key, state, scope, conversation "
+                "FROM {schema}.subject_with_key(%s, %s, %s, %s)"
             ),
-            (scope, conversation),
+            (scope, conversation, new_reference, new_key),
         )
-        return rows[0][0] if rows else None
+        return Subject._make(rows[0])
+
+    def find_subject(self, scope: str, conversation: str) -> Subject | None:
+        """The subject of a conversation, if it has one."""
+        statement = self._from_subjects + b" WHERE name = " + self._name_of
+        rows = self.datastore.call(statement, (scope, conversation))
+        return Subject._make(rows[0]) if rows else None
+
+    def subject_of(self, reference: str) -> Subject | None:
+        """What a reference stands for."""
+        rows = self.datastore.call(self._from_subjects + b" WHERE reference = %s", (reference,))
+        return Subject._make(rows[0]) if rows else None
 
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
-        rows = self.datastore.call(
-            self.datastore.sql(
-                "SELECT reference, scope, conversation, state FROM {schema}.subjects"
-            )
+        found = map(Subject._make, self.datastore.call(self._from_subjects))
+        return {subject.reference: subject for subject in found}
+
+    def blank(self, reference: str) -> int:
+        """Remove the payloads of an erased subject that are not encrypted; how many."""
+        ((count,),) = self.datastore.call(
+            self.datastore.sql("SELECT {schema}.blank_payloads(%s)"), (reference,)
         )
-        return {reference: Subject(*named) for reference, *named in rows}
+        return int(count)
 
     def _read_origin(self) -> str:
         self._origin = self.head()[1]

@@ -1,8 +1,8 @@
-"""What the recorders read: an event with its leaf, and what stands for a conversation."""
+"""What the recorders read: an event with its leaf."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 
 class Row(NamedTuple):
@@ -15,11 +15,3 @@ class Row(NamedTuple):
     payload: bytes
     envelope: bytes
     leaf: bytes
-
-
-class Subject(NamedTuple):
-    """The conversation that a reference stands for, or stood for until it was erased (L4, S3)."""
-
-    scope: str
-    conversation: str
-    state: Literal["live", "erased"]

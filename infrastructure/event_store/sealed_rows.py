@@ -9,7 +9,7 @@ from uuid import UUID
 from eventsourcing.persistence import Notification, StoredEvent
 
 from compaction_ledger.infrastructure.event_store.rows import Row
-from compaction_ledger.infrastructure.event_store.sealing import sealed_time, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import sealed_fields, stream_hex
 
 _CHUNK = 500
 
@@ -88,7 +88,7 @@ class SealedRows:
 def checked_event(row: Row) -> StoredEvent:
     """The stored event of a row whose seal holds. Raises :class:`DamagedLog`."""
     index, stream, version, topic, state, envelope, leaf = row
-    sealed_time(index, stream, version, topic, state, envelope, leaf)
+    sealed_fields(index, stream, version, topic, state, envelope, leaf)
     return StoredEvent(UUID(stream), version, topic, state)
 
 

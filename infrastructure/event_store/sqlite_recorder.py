@@ -9,11 +9,24 @@ from typing import Any
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
+from compaction_ledger.domain.erasure import Subject
 from compaction_ledger.domain.errors import DamagedLog, StoreError
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
+from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
-from compaction_ledger.infrastructure.event_store.sealing import check_time, seal, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import (
+    change_by,
+    check_not_erased,
+    check_time,
+    is_plain_of,
+    seal,
+    stream_hex,
+)
 from compaction_ledger.infrastructure.sqlite.database import Database
+from compaction_ledger.infrastructure.sqlite.formats import file_format
+
+KEYS_FORMAT = 3
+_FROM_SUBJECTS = "SELECT reference, key, state, scope, conversation FROM subjects"
+_FROM_SUBJECTS_WITHOUT_KEYS = _FROM_SUBJECTS.replace(" key,", " '',")
 
 _FROM_EVENTS = (
     "SELECT idx, originator_id, originator_version, topic, state, envelope, leaf "
@@ -64,6 +77,9 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
     ) -> list[tuple[int, StoredEvent, bytes]]:
         recorded = self.clock()  # under the lock
         check_time(recorded, within)
+        known = _subject_of(cursor, subject) if subject else None
+        if known is not None:
+            check_not_erased(known.state, events)
         size, origin = _head(cursor)
         previous: dict[str, str] = {}
         sealed: list[tuple[int, StoredEvent, bytes]] = []
@@ -92,6 +108,8 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
             previous[stream] = leaf.hex()
             sealed.append((index, event, envelope))
         cursor.execute("UPDATE log_head SET size = ? WHERE id = 0", (size + len(events),))
+        if known is not None:
+            _note_erasure(cursor, known, events)
         return sealed
 
     def _is_stored(self, sealed: Sequence[tuple[int, StoredEvent, bytes]]) -> bool:
@@ -129,32 +147,63 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
             (events,) = cursor.fetchone()
         return size, origin, events
 
-    def subject(self, scope: str, conversation: str, new_reference: str) -> str:
-        """The reference of a conversation; ``new_reference`` is stored for one that has none."""
-        with self.datastore.transaction(commit=False) as cursor:
-            found = _subject(cursor, scope, conversation)
-        if found is not None:
+    def subject(
+        self, scope: str, conversation: str, new_reference: str, new_key: str = ""
+    ) -> Subject:
+        """The subject of a conversation; what it has not yet of these two is stored."""
+        found = self.find_subject(scope, conversation)
+        if found is not None and (found.key or not new_key or found.state != "live"):
             return found
         with self.datastore.transaction(commit=True) as cursor:
             cursor.execute(
                 "INSERT OR IGNORE INTO subjects (scope, conversation, reference) VALUES (?, ?, ?)",
                 (scope, conversation, new_reference),
             )
+            cursor.execute(
+                "UPDATE subjects SET key = ? "
+                "WHERE scope = ? AND conversation = ? AND key = '' AND state = 'live'",
+                (new_key, scope, conversation),
+            )
             found = _subject(cursor, scope, conversation)
         if found is None:
             raise IntegrityError(f"the reference {new_reference} is taken")
         return found
 
-    def find_subject(self, scope: str, conversation: str) -> str | None:
-        """The reference of a conversation, if it has one."""
+    def find_subject(self, scope: str, conversation: str) -> Subject | None:
+        """The subject of a conversation, if it has one."""
         with self.datastore.transaction(commit=False) as cursor:
-            return _subject(cursor, scope, conversation)
+            return _subject(cursor, scope, conversation, self._from_subjects(cursor))
+
+    def subject_of(self, reference: str) -> Subject | None:
+        """What a reference stands for."""
+        with self.datastore.transaction(commit=False) as cursor:
+            return _subject_of(cursor, reference, self._from_subjects(cursor))
 
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute("SELECT reference, scope, conversation, state FROM subjects")
-            return {reference: Subject(*named) for reference, *named in cursor.fetchall()}
+            found = map(Subject._make, cursor.execute(self._from_subjects(cursor)).fetchall())
+            return {subject.reference: subject for subject in found}
+
+    def _from_subjects(self, cursor: sqlite3.Cursor) -> str:
+        """What reads subjects: a file that cannot be written may be of a format that had no keys."""
+        if self.datastore.is_current or file_format(cursor) >= KEYS_FORMAT:
+            return _FROM_SUBJECTS
+        return _FROM_SUBJECTS_WITHOUT_KEYS
+
+    def blank(self, reference: str) -> int:
+        """Remove the payloads of an erased subject that are not encrypted; how many."""
+        with self.datastore.transaction(commit=True) as cursor:
+            cursor.execute(
+                "SELECT idx, envelope FROM stored_events "
+                "WHERE instr(envelope, CAST(? AS BLOB)) > 0 AND state <> x''",
+                (f'"subject":"{reference}"',),
+            )
+            found = [
+                (idx,) for idx, envelope in cursor.fetchall() if is_plain_of(envelope, reference)
+            ]
+            cursor.executemany("UPDATE stored_events SET state = x'' WHERE idx = ?", found)
+            return len(found)
 
 
 def _head(cursor: sqlite3.Cursor) -> tuple[int, str]:
@@ -175,9 +224,34 @@ def _last_leaf(cursor: sqlite3.Cursor, stream: str) -> str:
     return row[0].hex() if row else ""
 
 
-def _subject(cursor: sqlite3.Cursor, scope: str, conversation: str) -> str | None:
-    cursor.execute(
-        "SELECT reference FROM subjects WHERE scope = ? AND conversation = ?", (scope, conversation)
-    )
+def _subject(
+    cursor: sqlite3.Cursor, scope: str, conversation: str, select: str = _FROM_SUBJECTS
+) -> Subject | None:
+    cursor.execute(f"{select} WHERE scope = ? AND conversation = ?", (scope, conversation))
     row = cursor.fetchone()
-    return row[0] if row else None
+    return Subject._make(row) if row else None
+
+
+def _subject_of(
+    cursor: sqlite3.Cursor, reference: str, select: str = _FROM_SUBJECTS
+) -> Subject | None:
+    cursor.execute(f"{select} WHERE reference = ?", (reference,))
+    row = cursor.fetchone()
+    return Subject._make(row) if row else None
+
+
+def _note_erasure(cursor: sqlite3.Cursor, known: Subject, events: Sequence[StoredEvent]) -> None:
+    """What an erasure that is being recorded makes of its subject: within the same transaction (S3)."""
+    match change_by(events):
+        case "requested":
+            cursor.execute(
+                "UPDATE subjects SET state = 'erased' WHERE reference = ?", (known.reference,)
+            )
+        case "completed":
+            cursor.execute(
+                "UPDATE subjects SET state = 'erased', scope = '', conversation = reference "
+                "WHERE reference = ?",
+                (known.reference,),
+            )
+        case None:
+            pass

@@ -32,6 +32,11 @@ def window_delivery_stream(subject: str, delivery_id: str) -> UUID:
     return _derived(subject, f"window-delivery/{delivery_id}")
 
 
+def erasure_stream(subject: str) -> UUID:
+    """The stream of a subject's erasure."""
+    return _derived(subject, "erasure")
+
+
 def _derived(subject: str, what: str) -> UUID:
     digest = hashlib.sha256(
         b"compaction-ledger/stream/v1\x00" + f"{subject}/{what}".encode()

@@ -8,19 +8,23 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Protocol
 
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.erasure import Subject
+from compaction_ledger.domain.errors import DamagedLog, Erased, StoreError
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Progress
 from compaction_ledger.domain.window.events import ChunkClaimed, PinAccepted, WindowDelivered
 from compaction_ledger.infrastructure.event_store import codec
+from compaction_ledger.infrastructure.event_store.cipher import PLAIN, PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import (
     LEAF_PREFIX,
+    key_of,
     parse,
     parse_fields,
 )
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
-from compaction_ledger.infrastructure.event_store.sealing import difference
+from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, difference
 
 BATCH = 100  # small enough that a batch stays in the processor's cache
 
@@ -37,16 +41,19 @@ class Sealed(Protocol):
     def subjects(self) -> Mapping[str, Subject]: ...
 
 
-def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Finding]:
+def verify_seal(
+    log: Sealed, progress: Progress | None = None, payloads: PayloadReader = PLAIN
+) -> Iterator[Finding]:
     """Yield everything that is wrong with the seal, in the order of the index.
 
-    Memory grows with the number of streams, not with the number of events.
+    Memory grows with the number of streams, not with the number of events. ``payloads`` opens those that say
+    whose a stream is; the seal itself needs no key.
     """
     size, origin, events = log.totals()
     if not origin or events != size:
         yield Finding("head", f"the head says {size} events, there are {events}")
     chains: Chains = {}
-    references = _References(log)
+    references = _References(log, payloads)
     expected = 0
     while rows := log.rows(expected, BATCH):
         yield from _verify_rows(rows, expected, origin, chains, references)
@@ -55,6 +62,7 @@ def verify_seal(log: Sealed, progress: Progress | None = None) -> Iterator[Findi
             progress(expected, max(size, expected))
     if expected < size:
         yield Finding("hole", f"events {expected} to {size - 1} are missing", expected)
+    yield from references.check_erasures()
 
 
 def _verify_rows(
@@ -81,6 +89,7 @@ def _verify_rows(
                 index != expected
                 or version != before_version + 1
                 or sha256(LEAF_PREFIX + envelope).digest() != leaf
+                or key_of(state) != key
                 or not envelope.startswith(head)
                 or not envelope.endswith(tail)
                 or not _is_time(envelope[len(head) : -len(tail)])
@@ -88,7 +97,7 @@ def _verify_rows(
         except (AttributeError, TypeError, ValueError):  # a column of another type, or no leaf
             wrong = True
         if wrong:
-            findings += _explain(row, expected, origin, chain)
+            findings += _explain(row, expected, origin, chain, references)
             chains[stream] = _chain_behind(row, chain)
         else:
             chains[stream] = (version, leaf.hex(), key, subject)
@@ -127,11 +136,14 @@ def _chain_behind(row: Row, before: Chain) -> Chain:
     )
 
 
+_REQUEST = "ErasureRequested@1"
 _is_time = re.compile(rb"0|[1-9][0-9]{0,15}").fullmatch
 """Whether bytes are a time as it stands in an envelope."""
 
 
-def _explain(row: Row, expected: int, origin: str, before: Chain) -> Iterator[Finding]:
+def _explain(
+    row: Row, expected: int, origin: str, before: Chain, references: _References
+) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
     before_version, before_leaf, _, subject = before
@@ -141,7 +153,7 @@ def _explain(row: Row, expected: int, origin: str, before: Chain) -> Iterator[Fi
         yield Finding("leaf", "the event has no leaf", index)
         return
     wrong = difference(stream, version, topic, state, envelope, leaf)
-    if wrong is not None:
+    if wrong is not None and not (state == b"" and references.was_blanked(row)):
         yield Finding("seal", wrong, index)
     sealed = parse(envelope) if type(envelope) is bytes else None
     if sealed is None:
@@ -166,14 +178,18 @@ class _References:
     not there at first is looked up again before it is missed.
     """
 
-    def __init__(self, log: Sealed) -> None:
+    def __init__(self, log: Sealed, payloads: PayloadReader) -> None:
         self._log = log
+        self._payloads = payloads
         self._conversations = log.subjects()
         self._checked: set[str] = set()
+        self._requests: dict[str, int] = {}
 
     def check(self, row: Row, chain: Chain) -> Iterator[Finding]:
         """Look at the first event of a stream, once for each reference."""
         subject = chain[3]
+        if row.topic == _REQUEST:
+            self._requests[subject] = row.idx
         if not subject or subject in self._checked:
             return
         named = self._conversations.get(subject)
@@ -187,7 +203,7 @@ class _References:
         if named.state == "erased":  # nothing links it to a conversation any more (S3)
             self._checked.add(subject)
             return
-        meant = _conversation_of(row)
+        meant = self._conversation_of(row)
         if meant is not None:
             self._checked.add(subject)
             if meant != (named.scope, named.conversation):
@@ -195,13 +211,41 @@ class _References:
                     "subject", f"reference {subject} stands for another conversation", row.idx
                 )
 
+    def was_blanked(self, row: Row) -> bool:
+        """Whether nothing but the payload is missing, of an event that was erased (S3)."""
+        try:
+            fields = blanked_fields(row.idx, *row[1:4], *row[5:])
+        except (DamagedLog, AttributeError, TypeError):
+            return False
+        known = self._conversations.get(fields[8])
+        return known is not None and known.state == "erased"
 
-def _conversation_of(row: Row) -> tuple[str, str] | None:
-    """The scope and conversation that an event names, if it can be read and names any."""
-    try:
-        fact = codec.decode(row.topic, row.payload)
-    except (DamagedLog, TypeError):
-        return None
+    def check_erasures(self) -> Iterator[Finding]:
+        """Whether exactly those are erased that the log says are (S3), whatever happened meanwhile."""
+        for reference in self._checked | self._requests.keys():
+            known = self._conversations.get(reference)
+            index = self._requests.get(reference)
+            if known is None:
+                continue
+            if known.state == "erased" and index is None:
+                yield Finding(
+                    "erasure", f"reference {reference} was erased, and the log has no word of it"
+                )
+            elif known.state != "erased" and index is not None:
+                yield Finding(
+                    "erasure", f"reference {reference} was erased, and is in use again", index
+                )
+
+    def _conversation_of(self, row: Row) -> tuple[str, str] | None:
+        """The scope and conversation that an event names, if it can be read and names any."""
+        try:
+            payload = self._payloads.decrypt(row.stream, row.version, row.topic, row.payload)
+            return _named_by(codec.decode(row.topic, payload))
+        except (DamagedLog, Erased, StoreError, TypeError):
+            return None
+
+
+def _named_by(fact: Fact) -> tuple[str, str] | None:
     if isinstance(fact, RangeClaimed | SummaryImported):
         return fact.job.scope, fact.job.conversation
     if isinstance(fact, RequestDelivered):

@@ -12,6 +12,7 @@ from psycopg_pool import PoolClosed
 from compaction_ledger.domain.errors import (
     DamagedLog,
     DiskFull,
+    Erased,
     LedgerBusy,
     LedgerReadOnly,
     NotALedger,
@@ -21,6 +22,7 @@ from compaction_ledger.domain.errors import (
 )
 
 OUT_OF_TIME = "CL001"
+ERASED = "CL004"
 
 _LATER = (
     pg.DeadlockDetected,
@@ -87,6 +89,8 @@ def _by_kind(error: psycopg.Error, name: str) -> Exception:
     words = said(error)
     if error.sqlstate == OUT_OF_TIME:
         return TimeHasPassed(f"the decision no longer holds: {words}")
+    if error.sqlstate == ERASED:
+        return Erased("the conversation was erased: nothing is recorded of it any more")
     if isinstance(error, pg.DiskFull):
         return DiskFull(f"the disk of {name} is full; nothing was stored")
     if isinstance(error, _BUSY):

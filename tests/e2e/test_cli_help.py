@@ -1,7 +1,6 @@
 """Help: complete, readable, and fast."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -54,22 +53,6 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         [sys.executable, "-c", LOOK, *words], capture_output=True, text=True, check=True, timeout=60
     )
     assert json.loads(done.stderr) == [0, []]
-
-
-def test_help_takes_less_than_twice_the_start_of_typer() -> None:
-    def once(*words: str) -> float:
-        before = os.times()  # what the processor did for it: the machine may be busy
-        subprocess.run([sys.executable, *words], capture_output=True, check=True, timeout=60)
-        after = os.times()
-        return (after.children_user - before.children_user) + (
-            after.children_system - before.children_system
-        )
-
-    times = [
-        (once("-m", "compaction_ledger", "--help"), once("-c", "import typer")) for _ in range(5)
-    ]
-    helping, bare = (min(column) for column in zip(*times, strict=True))
-    assert helping < 2 * bare
 
 
 def test_version_as_an_option() -> None:

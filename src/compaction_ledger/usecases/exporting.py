@@ -20,7 +20,13 @@ from compaction_ledger.domain.bundles import (
     encode_keys,
     encode_policy,
 )
-from compaction_ledger.domain.errors import InvalidInput, InvalidProof, UnknownConversation
+from compaction_ledger.domain.erasure import ERASURE_EVENTS
+from compaction_ledger.domain.errors import (
+    InvalidInput,
+    InvalidProof,
+    InvalidSetting,
+    UnknownConversation,
+)
 from compaction_ledger.domain.ports import Progress
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.proof.merkle import (
@@ -112,8 +118,8 @@ class _Export:
         self._selection = selection
         self._writer = writer
         self._progress = progress
-        self._tiles = Tiles(log)
-        self._proofs = 0
+        self._erased: set[str] = set()
+        self._requested: set[str] = set()
 
     def run(self, stated: Stated) -> Exported:
         head, selection = self._head, self._selection
@@ -143,6 +149,7 @@ class _Export:
             write(f"checkpoints/{one.checkpoint.size}", [one.note])
         write("consistency.jsonl", consistency)
         write("events.jsonl", self._all() if indices is None else self._some(indices))
+        self._check_erasures()
         if manifest.envelopes:
             write("envelopes.jsonl", encode_envelopes(self._checked(openings=False)))
         return Exported(events, head.size, head.root, len(sizes), subject)
@@ -181,7 +188,7 @@ class _Export:
 
     def _all(self) -> Iterator[bytes]:
         for event in self._checked(openings=self._selection.openings):
-            yield _line(event, None)
+            yield self._line(event, None)
 
     def _checked(self, *, openings: bool) -> Iterator[SealedEvent]:
         """All events below the checkpoint; at their end the root must be the one that was signed."""
@@ -204,16 +211,27 @@ class _Export:
                 proof = inclusion_proof(event.index, self._head.size, tiles)
                 leaf = leaf_hash(event.envelope)
                 check_inclusion(leaf, event.index, self._head.size, proof, self._head.root)
-                yield _line(event, proof)
+                yield self._line(event, proof)
             if self._progress:
                 self._progress(start + len(chunk), len(indices))
 
+    def _line(self, event: SealedEvent, proof: Sequence[bytes] | None) -> bytes:
+        if event.is_erased:
+            self._erased.add(event.subject)
+        if event.name in ERASURE_EVENTS:
+            self._requested.add(event.subject)
+        line = encode_event(event, proof)
+        if len(line) > MAX_LINE:
+            raise InvalidInput(
+                f"the event takes {len(line)} bytes, a bundle holds lines of at most {MAX_LINE}",
+                place=f"event {event.index}",
+            )
+        return line
 
-def _line(event: SealedEvent, proof: Sequence[bytes] | None) -> bytes:
-    line = encode_event(event, proof)
-    if len(line) > MAX_LINE:
-        raise InvalidInput(
-            f"the event takes {len(line)} bytes, a bundle holds lines of at most {MAX_LINE}",
-            place=f"event {event.index}",
-        )
-    return line
+    def _check_erasures(self) -> None:
+        """What was erased can be shown to be so only if its request is below the checkpoint (S3)."""
+        if self._erased - self._requested:
+            raise InvalidSetting(
+                "a conversation was erased after the checkpoint: sign a new one first",
+                place="checkpoint",
+            )

@@ -1,0 +1,116 @@
+"""Erasing a conversation: what is recorded of it, and what must be destroyed (S3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+ERASURE_EVENTS = ("ErasureRequested", "ErasureCompleted")
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRequested:
+    """From here on nothing of the subject is read any more.
+
+    It names the reference that stands for the conversation, and the ids of its data keys: nothing that
+    could be traced to it once the reference means nothing (L4).
+    """
+
+    subject: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureCompleted:
+    """The data keys are destroyed, and the subject's rows are gone from ``purged``, named stores."""
+
+    subject: str
+    keys: tuple[str, ...]
+    purged: tuple[str, ...]
+
+
+ErasureFact = ErasureRequested | ErasureCompleted
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedFact:
+    """In place of a fact whose conversation was erased: what its envelope still tells."""
+
+    event: str
+    schema: int
+    subject: str
+
+
+class Subject(NamedTuple):
+    """The conversation that a reference stands for, and its data key; empty where it has none.
+
+    ``is_named`` is false once nothing links the reference to the conversation any more.
+    """
+
+    reference: str
+    key: str
+    state: str
+    scope: str
+    conversation: str
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is still known which conversation it stands for."""
+        return bool(self.scope)
+
+
+class Erasures(Protocol):
+    """What is known of erasures outside the database, so that no restored backup revives anything (S3)."""
+
+    def check(self, scope: str, conversation: str) -> None:
+        """Raise :class:`Erased` for a conversation that was, or is being, erased."""
+        ...
+
+    def begin(self, subject: Subject) -> None:
+        """Let nothing be read of the subject from now on, in any process (S3). Once and for all."""
+        ...
+
+    def destroy(self, reference: str) -> None:
+        """Destroy the subject's data key."""
+        ...
+
+    def complete(self, reference: str) -> None:
+        """Note that there is nothing left to do."""
+        ...
+
+    def references(self) -> Iterable[str]:
+        """Every reference that was begun with, whatever the database says of it."""
+        ...
+
+
+class ErasableLog(Protocol):
+    """The part of the log that erasing needs."""
+
+    def subject_for(self, scope: str, conversation: str) -> Subject:
+        """The subject of a conversation; it is given one where it has none."""
+        ...
+
+    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+        ...
+
+    def request_erasure(self, subject: Subject) -> int:
+        """Record the request, and refuse all else of the subject; the index. Recorded once."""
+        ...
+
+    def blank(self, subject: Subject) -> int:
+        """Remove the payloads that were stored unencrypted; how many."""
+        ...
+
+    def complete_erasure(self, subject: Subject, purged: Sequence[str]) -> int:
+        """Record the completion and forget the name; the index. Recorded once."""
+        ...
+
+
+class Purged(Protocol):
+    """A store that holds something of conversations, and can delete all of one."""
+
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete whatever is kept of a conversation; nothing, where nothing is."""
+        ...

@@ -1,0 +1,77 @@
+"""What the log needs of whoever encrypts payloads, and what stands there when nobody does."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from compaction_ledger.domain.errors import KeyMissing
+from compaction_ledger.infrastructure.event_store.envelope import key_of
+
+
+class PayloadReader(Protocol):
+    """Opens payloads, as of one moment: for a batch of rows."""
+
+    def is_erased(self, reference: str, /) -> bool:
+        """Whether nothing of this subject is read any more (S3)."""
+        ...
+
+    def decrypt(self, stream: str, version: int, topic: str, stored: bytes, /) -> bytes:
+        """What was stored: the payload itself where it is not encrypted.
+
+        Raises :class:`Erased`, :class:`DamagedLog`, and kinds of :class:`StoreError` where the key is not to
+        be had.
+        """
+        ...
+
+
+class PayloadCipher(PayloadReader, Protocol):
+    """Encrypts and opens payloads (S1)."""
+
+    def fresh(self) -> str:
+        """The id of a data key for a new conversation; empty where it is not to be encrypted."""
+        ...
+
+    def encrypt(self, key: str, stream: str, version: int, topic: str, plain: bytes, /) -> bytes:
+        """A payload as it is stored. Raises as :meth:`PayloadReader.decrypt`."""
+        ...
+
+    def reader(self) -> PayloadReader:
+        """What opens payloads by what is known of erasures now."""
+        ...
+
+    def check(self, scope: str, conversation: str, /) -> None:
+        """Raise :class:`Erased` for a conversation that was, or is being, erased."""
+        ...
+
+
+class PlainPayloads:
+    """Encrypts nothing, and cannot open what is encrypted."""
+
+    def fresh(self) -> str:
+        """None."""
+        return ""
+
+    def encrypt(self, key: str, _stream: str, _version: int, _topic: str, _plain: bytes) -> bytes:
+        """Raises :class:`KeyMissing`: there is a key, and it is not known here."""
+        raise KeyMissing(f"the data key {key} is not known here")
+
+    def decrypt(self, _stream: str, _version: int, _topic: str, stored: bytes) -> bytes:
+        """The payload. Raises :class:`KeyMissing` where it is encrypted."""
+        key = key_of(stored)
+        if key:
+            raise KeyMissing(f"the data key {key} is not known here")
+        return stored
+
+    def is_erased(self, _reference: str) -> bool:
+        """Of no subject."""
+        return False
+
+    def reader(self) -> PayloadReader:
+        """Itself."""
+        return self
+
+    def check(self, _scope: str, _conversation: str) -> None:
+        """None is known to be erased."""
+
+
+PLAIN = PlainPayloads()

@@ -1,0 +1,291 @@
+"""The keys of one ledger: data keys by their ids, and what of them was erased (S1 to S3)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
+
+from compaction_ledger.domain.erasure import Subject
+from compaction_ledger.domain.errors import DamagedLog, Erased, KeyMissing
+from compaction_ledger.domain.keys import KeyProvider
+from compaction_ledger.infrastructure import forking
+from compaction_ledger.infrastructure.event_store.cipher import PayloadReader
+from compaction_ledger.infrastructure.event_store.envelope import key_of
+from compaction_ledger.infrastructure.keys import payloads
+from compaction_ledger.infrastructure.keys.wrapped_keys import (
+    ErasureState,
+    Tombstone,
+    WrappedKey,
+    WrappedKeys,
+)
+
+NAME_KEY = "names"
+"""The id of the key that makes names of conversations into what nobody else can make of them."""
+
+_KEPT = 10_000
+_MOST_SPARE = 64
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Erased:
+    """What is known of erasures, as of a revision of the store."""
+
+    revision: int
+    names: dict[bytes, ErasureState]
+    keys: frozenset[str]
+    references: frozenset[str]
+
+
+class KeyRing:
+    """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
+
+    Threads may share one. ``provider`` is asked for when it is needed first.
+    """
+
+    def __init__(
+        self, provider: Callable[[], KeyProvider], store: WrappedKeys, *, encrypts: bool = True
+    ) -> None:
+        self._make_provider = provider
+        self._store = store
+        self._encrypts = encrypts
+        self._lock = RLock()
+        self._secrets: OrderedDict[str, bytes] = OrderedDict()
+        self._spare: deque[str] = deque()
+        self._batch = 1
+        self._erased = _Erased(0, {}, frozenset(), frozenset())
+        forking.watch(self)
+
+    def __repr__(self) -> str:
+        """Nothing of what it holds (S4)."""
+        return f"{type(self).__name__}({type(self._store).__name__})"
+
+    @cached_property
+    def provider(self) -> KeyProvider:
+        """Who wraps the data keys."""
+        return self._make_provider()
+
+    # --- data keys ---
+
+    def fresh(self) -> str:
+        """The id of a new data key, durably kept, that nobody uses yet; none where nothing is encrypted.
+
+        They are made in growing batches.
+        """
+        if not self._encrypts:
+            return ""
+        with self._lock:
+            if not self._spare:
+                made = [self._new(secrets.token_hex(16)) for _ in range(self._batch)]
+                self._store.add(made)
+                self._spare += [key.id for key in made]
+                self._batch = min(2 * self._batch, _MOST_SPARE)
+            return self._spare.popleft()
+
+    def secret(self, key: str) -> bytes:
+        """A data key. Raises :class:`Erased`, and :class:`StoreError` kinds where it cannot be had (S3)."""
+        return self.secret_unless(self._erasures(), key)
+
+    def secret_unless(self, erased: _Erased, key: str) -> bytes:
+        """A data key, by what is known of erasures. Raises as :meth:`secret`."""
+        if key in erased.keys:
+            raise Erased("the conversation was erased: its key is destroyed, or is about to be")
+        found = self._secrets.get(key)
+        return self._fetch(key) if found is None else found
+
+    def _fetch(self, key: str) -> bytes:
+        wrapped = self._store.find(key)
+        if wrapped is None:
+            raise KeyMissing(f"the data key {key} is not among the keys of this ledger")
+        if not wrapped.wrapped:
+            raise KeyMissing(f"the data key {key} is empty, and nothing says that it was erased")
+        found = self.provider.unwrap(wrapped.epoch, wrapped.wrapped, _context(key))
+        self._remember(key, found)
+        return found
+
+    def _new(self, key: str) -> WrappedKey:
+        made = secrets.token_bytes(payloads.KEY_BYTES)
+        epoch, wrapped = self.provider.wrap(made, _context(key))
+        self._remember(key, made)
+        return WrappedKey(key, epoch, wrapped)
+
+    def _remember(self, key: str, secret: bytes) -> None:
+        with self._lock:
+            self._secrets[key] = secret
+            while len(self._secrets) > _KEPT:
+                self._secrets.popitem(last=False)
+
+    # --- payloads ---
+
+    def reader(self) -> PayloadReader:
+        """What opens payloads by what is known of erasures now: for a batch, which is quicker."""
+        return _Reader(self, self._erasures())
+
+    def is_erased(self, reference: str) -> bool:
+        """Whether nothing of this subject is read any more."""
+        return reference in self._erasures().references
+
+    def encrypt(self, key: str, stream: str, version: int, topic: str, plain: bytes) -> bytes:
+        """A payload as it is stored. Raises as :meth:`secret`."""
+        about = payloads.identity(key, stream, version, topic)
+        return payloads.encrypt(self.secret(key), key, about, plain)
+
+    def decrypt(self, stream: str, version: int, topic: str, stored: bytes) -> bytes:
+        """What was stored. Raises as :meth:`secret`, and :class:`DamagedLog` for what belongs elsewhere."""
+        return self.reader().decrypt(stream, version, topic, stored)
+
+    def opening(self, stream: str, version: int, topic: str, stored: bytes) -> bytes | None:
+        """The key of this one event, for whoever may read it; none where it is not encrypted.
+
+        Raises as :meth:`decrypt`.
+        """
+        key = key_of(stored)
+        if not key:
+            return None
+        about = payloads.identity(key, stream, version, topic)
+        found = payloads.opening(self.secret(key), about, stored)
+        if found is None:
+            raise DamagedLog("the payload was not encrypted for this place")
+        return found
+
+    # --- rotation ---
+
+    def rotate(self) -> str:
+        """Begin a new epoch, and wrap every data key anew; the epoch (S2).
+
+        What is interrupted is resumed by :meth:`rewrap`.
+        """
+        epoch = self.provider.rotate()
+        self.rewrap()
+        return epoch
+
+    def rewrap(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Wrap under the current epoch whatever is wrapped under another; how many keys it was (S2)."""
+        epoch, done = self.provider.current_epoch(), 0
+        total = sum(number for name, number in self._store.count().items() if name != epoch)
+        while found := self._store.older_than(epoch, _BATCH):
+            pairs = [(old, self._rewrapped(old)) for old in found]
+            changed = self._store.replace(pairs)
+            done += changed
+            if progress:
+                progress(min(done, total), total)
+            if not changed:
+                break  # others are at it, or the epoch has gone on: what is left is told by `epochs`
+        return done
+
+    def _rewrapped(self, key: WrappedKey) -> WrappedKey:
+        context = _context(key.id)
+        secret = self.provider.unwrap(key.epoch, key.wrapped, context)
+        return WrappedKey(key.id, *self.provider.wrap(secret, context))
+
+    def epochs(self) -> dict[str, int]:
+        """How many data keys are wrapped under each epoch, the oldest first."""
+        counted = self._store.count()
+        known = {epoch: counted.pop(epoch, 0) for epoch in self.provider.epochs()}
+        return {**counted, **known}
+
+    # --- erasures (the port) ---
+
+    def check(self, scope: str, conversation: str) -> None:
+        """Raise :class:`Erased` for a conversation that was, or is being, erased."""
+        if self.was_erased(scope, conversation):
+            raise Erased(f"conversation {conversation!r} in scope {scope!r} was erased")
+
+    def was_erased(self, scope: str, conversation: str) -> bool:
+        """Whether it was, or is being, erased."""
+        names = self._erasures().names
+        return bool(names) and self._name(scope, conversation) in names
+
+    def begin(self, subject: Subject) -> None:
+        """Let nothing be read of the subject from now on."""
+        if self._store.find(NAME_KEY) is None:
+            self._store.add([self._new(NAME_KEY)])
+            self._secrets.pop(NAME_KEY, None)  # another process may have been faster
+        name = self._name(subject.scope, subject.conversation)
+        self._store.bury(Tombstone(subject.reference, name, subject.key, "begun"))
+
+    def destroy(self, reference: str) -> None:
+        """Destroy the subject's data key."""
+        self._store.destroy(reference)
+        self._erasures()
+
+    def complete(self, reference: str) -> None:
+        """Note that there is nothing left to do."""
+        self._store.complete(reference)
+
+    def references(self) -> Iterable[str]:
+        """Every reference that was begun with."""
+        return [tombstone.reference for tombstone in self._store.tombstones()]
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    # --- forks ---
+
+    def before_fork(self) -> None:
+        """Nobody takes a spare key meanwhile."""
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        """In the parent."""
+        self._lock.release()
+
+    def begin_anew(self) -> None:
+        """In the child: the spare keys are the parent's, as no key may serve two conversations."""
+        self._lock = RLock()
+        self._spare.clear()
+
+    def _erasures(self) -> _Erased:
+        revision = self._store.revision()
+        known = self._erased
+        if known.revision == revision:
+            return known
+        found = self._store.tombstones()
+        with self._lock:
+            self._erased = known = _Erased(
+                revision,
+                {tombstone.name: tombstone.state for tombstone in found},
+                frozenset(tombstone.key for tombstone in found if tombstone.key),
+                frozenset(tombstone.reference for tombstone in found),
+            )
+            for key in known.keys:
+                self._secrets.pop(key, None)
+        return known
+
+    def _name(self, scope: str, conversation: str) -> bytes:
+        secret = self._secrets.get(NAME_KEY) or self._fetch(NAME_KEY)
+        return hmac.digest(secret, f"{scope}\0{conversation}".encode(), "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A ring, as of a revision of the erasures."""
+
+    ring: KeyRing
+    erased: _Erased
+
+    def is_erased(self, reference: str) -> bool:
+        """Whether nothing of this subject is read any more."""
+        return reference in self.erased.references
+
+    def decrypt(self, stream: str, version: int, topic: str, stored: bytes) -> bytes:
+        """As the ring."""
+        key = key_of(stored)
+        if not key:
+            return stored
+        about = payloads.identity(key, stream, version, topic)
+        plain = payloads.decrypt(self.ring.secret_unless(self.erased, key), about, stored)
+        if plain is None:
+            raise DamagedLog("the payload was not encrypted for this place")
+        return plain
+
+
+def _context(key: str) -> bytes:
+    """What a wrapped data key is bound to: its own id."""
+    return f"compaction-ledger/data-key/1\0{key}".encode()
