@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from compaction_ledger.domain.canonical import canonical_json
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
@@ -20,7 +20,8 @@ MAX_CHECKPOINTS = 5_000
 MAX_LINE = 64 * 1024 * 1024
 
 
-class SealedEvent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SealedEvent:
     """An event as it is stored, with the key that opens its payload and no other, where there is one.
 
     ``payload`` is empty for what was stored unencrypted and was erased (S3).
@@ -162,8 +163,8 @@ def encode_envelopes(events: Iterable[SealedEvent]) -> Iterator[bytes]:
 
 
 def _hashes(proof: Sequence[bytes]) -> str:
-    quoted = ','.join(f'"{_base64(step)}"' for step in proof)
-    return f'[{quoted}]'
+    quoted = ",".join(f'"{_base64(step)}"' for step in proof)
+    return f"[{quoted}]"
 
 
 def _base64(data: bytes) -> str:

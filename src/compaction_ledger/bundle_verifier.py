@@ -222,7 +222,8 @@ def as_object(value: Any) -> dict[str, Any] | None:
 
 def as_list(value: Any) -> list[Any] | None:
     """The value, if it is a list."""
-    return cast("list[Any]", value) if isinstance(value, list) else None
+    found: list[Any] | None = value if isinstance(value, list) else None
+    return found
 
 
 def is_size(value: Any, below: int = MAX_SIZE) -> bool:

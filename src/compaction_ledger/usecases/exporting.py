@@ -170,8 +170,7 @@ class _Export:
         found = {
             one.checkpoint.size: one
             for one in published
-            if one.checkpoint.origin == self._head.origin
-            and one.checkpoint.size < self._head.size
+            if one.checkpoint.origin == self._head.origin and one.checkpoint.size < self._head.size
         }
         return [found[size] for size in sorted(found)][-MAX_CHECKPOINTS:]
 
@@ -184,7 +183,9 @@ class _Export:
                 raise InvalidProof(
                     f"a checkpoint of size {old.size} was published that is not of this log: run verify"
                 )
-            yield encode_consistency(old.size, new.size, consistency_proof(old.size, new.size, tiles))
+            yield encode_consistency(
+                old.size, new.size, consistency_proof(old.size, new.size, tiles)
+            )
 
     def _all(self) -> Iterator[bytes]:
         for event in self._checked(openings=self._selection.openings):
