@@ -18,6 +18,7 @@ from scenarios import claimed, completed, failed, started
 
 from compaction_ledger import bundle_verifier
 from compaction_ledger.domain.bundles import Published
+from compaction_ledger.domain.erasure import ErasureCompleted, ErasureRequested
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
@@ -28,6 +29,8 @@ from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.bundles.archive import BundleArchive
 from compaction_ledger.infrastructure.event_store.application import LedgerLog, SealedRecorder
 from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
+from compaction_ledger.infrastructure.event_store.mapper import StreamEvent
+from compaction_ledger.infrastructure.event_store.streams import erasure_stream
 from compaction_ledger.infrastructure.keys.memory import MemoryKeyProvider, MemoryWrappedKeys
 from compaction_ledger.infrastructure.keys.ring import KeyRing
 from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Cosigner, Ed25519Signer
@@ -111,6 +114,22 @@ class Keeper:
             source, last, self.published, selection or Selection(), stated, writer
         )
 
+    def erase(self, conversation: str, *, complete: bool = True) -> str:
+        """Erase a conversation, or only request it; the reference that stood for it."""
+        subject = self.recorder.find_subject(SCOPE, conversation)
+        assert subject is not None
+        keys = (subject.key,) if subject.key else ()
+        stream = erasure_stream(subject.reference)
+        self.ring.begin(subject)
+        requested = ErasureRequested(subject.reference, keys)
+        self.log._save([StreamEvent(stream, 1, requested)], subject)
+        if complete:
+            self.ring.destroy(subject.reference)
+            self.recorder.blank(subject.reference)
+            completed = ErasureCompleted(subject.reference, keys, ("transcripts",))
+            self.log._save([StreamEvent(stream, 2, completed)], subject)
+        return subject.reference
+
     def subject(self, conversation: str) -> str:
         """The reference of a conversation."""
         found = self.recorder.find_subject(SCOPE, conversation)
@@ -171,11 +190,10 @@ def as_lines(values: Sequence[Any]) -> bytes:
 
 
 def edited(members: Members, name: str, change: Callable[[Any], Any]) -> Members:
-    """The members, one of them changed: a list of lines, or one value. ``change`` may work in place."""
+    """The members, one of them changed in place: a list of lines, or one value."""
     is_lines = name.endswith(".jsonl")
     value = lines_of(members[name]) if is_lines else json.loads(members[name])
-    result = change(value)
-    value = value if result is None else result
+    change(value)
     return {**members, name: as_lines(value) if is_lines else canonical(value)}
 
 
