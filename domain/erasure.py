@@ -85,10 +85,10 @@ class Erasures(Protocol):
 
 
 class ErasableLog(Protocol):
-    """The part of the log that erasing needs."""
+    """The part of the log that erasing needs. None of it minds that nothing else of a subject is read."""
 
     def subject_for(self, scope: str, conversation: str) -> Subject:
-        """The subject of a conversation; it is given one where it has none."""
+        """The subject of a conversation; it is given one, without a key, where it has none."""
         ...
 
     def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:

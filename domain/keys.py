@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from compaction_ledger.domain.errors import InvalidSetting
 
 MAX_EPOCH = 256
 """An epoch is text of 1 to so many characters."""
@@ -49,3 +52,44 @@ class KeyProvider(Protocol):
         What was wrapped under older epochs can be opened until their keys are destroyed.
         """
         ...
+
+
+class ProviderName(NamedTuple):
+    """Which provider, and which of its keys; ``key`` is empty for the file keyring."""
+
+    kind: str
+    key: str
+
+
+_GOOGLE_PART = r"[A-Za-z0-9_.:-]{1,63}"
+_VAULT_PART = r"[A-Za-z0-9_.-]{1,63}"
+_KEYS = {
+    "file": "",
+    "aws-kms": r"[A-Za-z0-9:/_-]{1,200}",
+    "google-kms": (
+        rf"projects/{_GOOGLE_PART}/locations/{_GOOGLE_PART}"
+        rf"/keyRings/{_GOOGLE_PART}/cryptoKeys/{_GOOGLE_PART}"
+    ),
+    "vault": rf"(?:{_VAULT_PART}/){{1,3}}{_VAULT_PART}",
+}
+_FORMS = "file, aws-kms:KEY, google-kms:projects/…/cryptoKeys/KEY or vault:MOUNT/KEY"
+_LONGEST_KEY = 220  # room for a version behind it in an epoch
+
+
+def provider_names(text: str) -> tuple[ProviderName, ...]:
+    """The providers that a setting names: the current one, and after commas those that only open older keys.
+
+    Raises :class:`InvalidSetting`. The text is not repeated: it might be a secret, put into the wrong place.
+    """
+    found = tuple(_provider_name(part.strip()) for part in text.split(","))
+    if len(set(found)) != len(found):
+        raise InvalidSetting("names a provider twice", place="key_provider")
+    return found
+
+
+def _provider_name(text: str) -> ProviderName:
+    kind, _, key = text.partition(":")
+    pattern = _KEYS.get(kind)
+    if pattern is None or not re.fullmatch(pattern, key) or len(key) > _LONGEST_KEY:
+        raise InvalidSetting(f"must be one of {_FORMS}", place="key_provider")
+    return ProviderName(kind, key)

@@ -108,6 +108,10 @@ class TranscriptStore(Transcripts, Protocol):
         """Record a run's state as it is now."""
         ...
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete the conversation with all its lines and revisions; nothing, where there is none (S3)."""
+        ...
+
 
 class Log(Protocol):
     """The sealed log. Appends are atomic, dense and decided by the store's unique key (A8, L1)."""
@@ -241,6 +245,10 @@ class ReadModelStore(ReadModels, Protocol):
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         """Build everything anew beside the old rows, then switch (P3)."""
+        ...
+
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete every row that tells of a conversation, in every generation (S3)."""
         ...
 
     def records(self) -> RecordValues:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from compaction_ledger.domain.erasure import ErasedFact, ErasureFact
 from compaction_ledger.domain.events import (
     AttemptFailed,
     AttemptStarted,
@@ -136,7 +137,7 @@ def _touched(entries: Sequence[Recorded]) -> _Touched:
     begun: set[str] = set()
     for entry in entries:
         fact = entry.fact
-        if isinstance(fact, RequestDelivered):
+        if isinstance(fact, RequestDelivered | ErasedFact | ErasureFact):
             continue
         if isinstance(fact, WindowFact):
             _touch_window(found, fact)

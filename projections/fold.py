@@ -7,6 +7,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from compaction_ledger.domain.erasure import (
+    ErasedFact,
+    ErasureCompleted,
+    ErasureRequested,
+)
 from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.events import (
     AttemptFailed,
@@ -37,6 +42,8 @@ from compaction_ledger.projections.verdicts import Judge
 def apply(rows: Rows, entry: Recorded, judge: Judge) -> None:
     """Change ``rows`` by one recorded fact."""
     kind = type(entry.fact)
+    if kind in _OF_ERASURE:  # rows go with the erasure, and none come back from what is erased (S3)
+        return
     of_window = window_fold.APPLY.get(kind)
     if of_window is None:
         _APPLY[kind](rows, entry, entry.fact, judge)
@@ -284,6 +291,8 @@ def _set_range(
     record.updated_at = entry.recorded_at
     rows.put(record)
 
+
+_OF_ERASURE = frozenset({ErasedFact, ErasureRequested, ErasureCompleted})
 
 _APPLY: dict[type[Fact], Callable[[Rows, Recorded, Any, Judge], None]] = {
     RangeClaimed: _claimed,

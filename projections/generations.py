@@ -115,6 +115,10 @@ class Session(Protocol):
         """Make the indexes that only readers need, where they are not there yet."""
         ...
 
+    def forget(self, kind: type[Record], number: int, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows of one table."""
+        ...
+
     def advance(self, number: int, position: int) -> None:
         """Note how far a generation has come."""
         ...

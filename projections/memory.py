@@ -188,6 +188,17 @@ class MemoryReadModels:
             if (record.scope, record.conversation) == of and run in (None, record.run)
         ]
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows."""
+        with self._lock:
+            for models in filter(None, (self, self._rebuilt)):
+                for kind, rows in models._rows.tables.items():
+                    models._rows.tables[kind] = {
+                        key: row
+                        for key, row in rows.items()
+                        if (row.scope, row.conversation) != (scope, conversation)
+                    }
+
     def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""
         with self._lock:

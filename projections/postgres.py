@@ -292,6 +292,10 @@ class PostgresSession:
         )
         return unescaped_rows(kind, self._cursor.fetchall())
 
+    def forget(self, kind: type[Record], number: int, scope: str, conversation: str) -> None:
+        where, parameters = _condition({"scope": scope, "conversation": conversation})
+        self._execute(f"DELETE FROM {_table(kind, number)} AS r WHERE {where}", *parameters)
+
     def tally(self, number: int) -> Sequence[Values]:
         self._execute(
             "SELECT status, count(*), min(expires_at)"

@@ -210,6 +210,12 @@ class SQLiteSession:
         self._cursor.execute(statement, list(given.values()))
         return self._cursor.fetchall()
 
+    def forget(self, kind: type[Record], number: int, scope: str, conversation: str) -> None:
+        self._cursor.execute(
+            f"DELETE FROM {kind.table}_{number} WHERE scope = ? AND conversation = ?",
+            (scope, conversation),
+        )
+
     def tally(self, number: int) -> Sequence[Values]:
         self._cursor.execute(
             f"SELECT status, count(*), min(expires_at) FROM ranges_{number} GROUP BY status"

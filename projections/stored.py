@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from compaction_ledger.domain.errors import DamagedReadModel
@@ -185,6 +186,13 @@ class StoredReadModels:
             return 0
         return self._rebuilder.build(log, progress, only_ours=False)
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows in every generation.
+
+        Those of another layout are left: nothing is known of their tables, and the next rebuild drops them.
+        """
+        self._store.change(partial(_forget, scope=scope, conversation=conversation), slow=True)
+
     # --- inside ---
 
     def _serving(self) -> Generation | None:
@@ -221,6 +229,15 @@ class StoredReadModels:
             return self._ask(lambda: self._store.select(kind, given, order)) or []
         except DamagedReadModel:  # perhaps for one row alone
             return self._ask(lambda: self._store.select(kind, given, order, lenient=True)) or []
+
+
+def _forget(session: Session, *, scope: str, conversation: str) -> None:
+    if not session.is_known():
+        return
+    session.hold_all()
+    for at in session.known():
+        for kind in RECORDS if at.is_ours else ():
+            session.forget(kind, at.number, scope, conversation)
 
 
 def _counted(session: Session) -> RangeCensus | None:

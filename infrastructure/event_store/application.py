@@ -23,7 +23,14 @@ from eventsourcing.persistence import (
 from eventsourcing.popo import POPOFactory
 from eventsourcing.utils import Environment, EnvType
 
-from compaction_ledger.domain.erasure import ERASURE_EVENTS, ErasedFact, Subject
+from compaction_ledger.domain.erasure import (
+    ERASURE_EVENTS,
+    ErasedFact,
+    ErasureCompleted,
+    ErasureFact,
+    ErasureRequested,
+    Subject,
+)
 from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult, Erased
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
@@ -45,6 +52,7 @@ from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
     delivery_stream,
+    erasure_stream,
     range_stream,
     window_delivery_stream,
     window_stream,
@@ -214,6 +222,44 @@ class LedgerLog(Application[UUID]):
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
         return verify_seal(self.sealed, progress, self._cipher.reader())
 
+    # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
+
+    def subject_for(self, scope: str, conversation: str) -> Subject:
+        """The subject of a conversation; it is given one, without a key, where it has none."""
+        found = self.sealed.find_subject(scope, conversation)
+        return found or self.sealed.subject(scope, conversation, secrets.token_hex(16))
+
+    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+        begun = set(begun)
+        return [
+            subject
+            for subject in self.sealed.subjects().values()
+            if subject.is_named and (subject.state == "erased" or subject.reference in begun)
+        ]
+
+    def request_erasure(self, subject: Subject) -> int:
+        """Record the request, once; from then on the store refuses all else of the subject (S3)."""
+        return self._record_erasure(subject, 1, ErasureRequested(subject.reference, _keys(subject)))
+
+    def blank(self, subject: Subject) -> int:
+        """Remove the payloads that were stored unencrypted; how many."""
+        return self.sealed.blank(subject.reference)
+
+    def complete_erasure(self, subject: Subject, purged: Sequence[str]) -> int:
+        """Record the completion, once, and forget the subject's name."""
+        fact = ErasureCompleted(subject.reference, _keys(subject), tuple(purged))
+        index = self._record_erasure(subject, 2, fact)
+        self._subjects.pop((subject.scope, subject.conversation), None)
+        return index
+
+    def _record_erasure(self, subject: Subject, version: int, fact: ErasureFact) -> int:
+        stream = erasure_stream(subject.reference)
+        try:
+            return self._save([StreamEvent(stream, version, fact)], subject)[0]
+        except ConcurrentAppend:
+            return self.stream(stream.hex)[version - 1].index
+
     # --- inside ---
 
     def _recorded(self, rows: Sequence[Row]) -> list[Recorded]:
@@ -290,6 +336,10 @@ class LedgerLog(Application[UUID]):
         if known is not None and known.state == "erased":
             raise Erased(f"conversation {conversation!r} in scope {scope!r} was erased")
         return known
+
+
+def _keys(subject: Subject) -> tuple[str, ...]:
+    return (subject.key,) if subject.key else ()
 
 
 def _projector(

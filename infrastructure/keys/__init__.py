@@ -1,1 +1,1 @@
-"""Keys: who wraps them, where the wrapped ones are, and what is encrypted with them (S1 to S4)."""
+"""Where key-encryption keys come from (S1): a file, AWS KMS, Google Cloud KMS, Vault."""

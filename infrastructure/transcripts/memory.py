@@ -136,6 +136,13 @@ class MemoryTranscripts:
             thread.runs[run] = Run(run, state, conversation, scope)
             thread.revision += 1
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete the conversation."""
+        check_id(scope, "scope")
+        check_id(conversation, "conversation")
+        with self._lock:
+            self._threads.pop((scope, conversation), None)
+
     def conversation(self, scope: str, conversation: str) -> Conversation:
         with self._lock:
             thread = self._thread(scope, conversation)

@@ -51,6 +51,7 @@ class PostgresTranscripts:
         self._revision = database.sql(
             "SELECT key, revision FROM {schema}.conversations WHERE name = %b"
         )
+        self._forget = database.sql("SELECT {schema}.forget_conversation(%t, %t)")
         self._positions = database.sql(
             "SELECT id, position FROM {schema}.messages WHERE conversation = %b"
         )
@@ -126,6 +127,11 @@ class PostgresTranscripts:
             self._writer.set_runs(cursor, [(change, [new])])
 
         self._database.run(work, commit=True)
+
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete the conversation with all its lines and revisions. It is for the owner of the tables."""
+        check_place(scope, conversation)
+        self._database.call(self._forget, (plain(scope), plain(conversation)))
 
     # --- reading ---
 

@@ -132,6 +132,21 @@ class SQLiteTranscripts:
             _insert_run(cursor, key, NewRun(run, state))
             _touch(cursor, key)
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete the conversation with all its lines and revisions, in one transaction."""
+        check_place(scope, conversation)
+        with self._database.transaction(commit=True) as cursor:
+            key = _key(cursor, scope, conversation)
+            if key is None:
+                return
+            lines = (key * POSITIONS, (key + 1) * POSITIONS)
+            cursor.execute(
+                "DELETE FROM message_revisions WHERE message >= ? AND message < ?", lines
+            )
+            cursor.execute("DELETE FROM messages WHERE key >= ? AND key < ?", lines)
+            cursor.execute("DELETE FROM runs WHERE conversation = ?", (key,))
+            cursor.execute("DELETE FROM conversations WHERE key = ?", (key,))
+
     # --- reading ---
 
     def conversation(self, scope: str, conversation: str) -> Conversation:

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.keys import provider_names
 
 LEDGER_VARIABLE = "COMPACTION_LEDGER"
+KEY_PROVIDER_VARIABLE = "COMPACTION_LEDGER_KEY_PROVIDER"
 DEFAULT_PATH = Path("compaction-ledger.db")
 DEFAULT_SCOPE = "default"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -59,11 +61,23 @@ class Settings(BaseModel):
     What was stored before is read either way.
     """
 
+    key_provider: str = "file"
+    """Who holds the key-encryption keys (S1): ``file``, ``aws-kms:…``, ``google-kms:…`` or ``vault:…``.
+
+    Not given, it is what ``COMPACTION_LEDGER_KEY_PROVIDER`` names. After commas: who held them before (S2).
+    """
+
     keys_folder: Path | None = None
     """Where the keyring is, and the signer's key; ``None``: beside the ledger (:mod:`places`)."""
 
     checkpoints_folder: Path | None = None
     """Where the last signed head is, and published checkpoints; ``None``: beside the ledger (K1)."""
+
+    @field_validator("key_provider")
+    @classmethod
+    def _named(cls, text: str) -> str:
+        provider_names(text)
+        return text
 
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 

@@ -90,6 +90,21 @@ AS $$
     WHERE reference = of_reference
 $$;
 
+-- Delete a conversation with all its lines and revisions.
+CREATE FUNCTION {schema}.forget_conversation(of_scope text, of_conversation text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    of_key bigint;
+BEGIN
+    SELECT c.key INTO of_key FROM {schema}.conversations AS c
+        WHERE c.name = {schema}.conversation_name(of_scope, of_conversation) FOR UPDATE;
+    DELETE FROM {schema}.message_revisions AS r WHERE r.conversation = of_key;
+    DELETE FROM {schema}.messages AS m WHERE m.conversation = of_key;
+    DELETE FROM {schema}.runs AS r WHERE r.conversation = of_key;
+    DELETE FROM {schema}.conversations AS c WHERE c.key = of_key;
+END $$;
+
 -- Remove the payloads of an erased subject that are not encrypted; how many.
 CREATE FUNCTION {schema}.blank_payloads(of_reference text) RETURNS bigint LANGUAGE sql
 SET search_path = pg_catalog, pg_temp

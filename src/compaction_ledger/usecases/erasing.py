@@ -1,0 +1,85 @@
+"""Erase conversations: step by step, each of which may be the last before the process dies (S3).
+
+What was begun is fully done by whoever comes next: every step can be taken again. Outside of the database it
+is noted first, so that nothing is read from then on, not even from a backup that is put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compaction_ledger.domain.erasure import ErasableLog, Erasures, Purged, Subject
+from compaction_ledger.domain.identifiers import check_id
+
+Step = Literal["begun", "requested", "key destroyed", "purged", "completed"]
+OnStep = Callable[[Step], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was erased. The indices are those of its request and completion in the log.
+
+    ``reference`` is what stands for the conversation in the log from now on; ``blanked`` counts the payloads
+    that had been stored without encryption, and were removed.
+    """
+
+    reference: str
+    requested: int
+    completed: int
+    blanked: int
+    purged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """Erases from one ledger. ``stores`` are those that keep something of conversations, by name.
+
+    ``scrub`` sees to it that deleted rows leave no trace in the ledger's files.
+    """
+
+    log: ErasableLog
+    erasures: Erasures
+    stores: Mapping[str, Purged]
+    scrub: Callable[[], None]
+
+    def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
+        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was."""
+        check_id(scope, "scope")
+        check_id(conversation, "conversation")
+        subject = self.log.subject_for(scope, conversation)
+        if subject.state != "erased" and subject.reference not in self.erasures.references():
+            self.erasures.check(scope, conversation)
+        return self._erase(subject, on_step or _tell_nobody)
+
+    def unfinished(self) -> Sequence[Subject]:
+        """What was begun and is not complete here: after a kill, or in a backup that was put back."""
+        return self.log.unfinished(self.erasures.references())
+
+    def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
+        """Complete whatever was begun."""
+        return [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
+
+    def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
+        self.erasures.begin(subject)
+        on_step("begun")
+        requested = self.log.request_erasure(subject)
+        on_step("requested")
+        self.erasures.destroy(subject.reference)
+        on_step("key destroyed")
+        for store in self.stores.values():
+            store.forget(subject.scope, subject.conversation)
+        blanked = self.log.blank(subject)
+        self.scrub()
+        on_step("purged")
+        purged = tuple(self.stores)
+        completed = self.log.complete_erasure(subject, purged)
+        self.scrub()  # of the name itself
+        self.erasures.complete(subject.reference)
+        on_step("completed")
+        return Erasure(subject.reference, requested, completed, blanked, purged)
+
+
+def _tell_nobody(_step: Step) -> None:
+    pass
