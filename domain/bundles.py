@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from compaction_ledger.domain.canonical import canonical_json
+from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
 from compaction_ledger.domain.proof.tiles import TreeReader
-from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
 
 FORMAT = "compaction-ledger/audit-bundle"

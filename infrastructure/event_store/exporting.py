@@ -10,7 +10,7 @@ from compaction_ledger.domain.bundles import SealedEvent
 from compaction_ledger.domain.erasure import ERASURE_EVENTS, Subject
 from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.domain.proof.tiles import TreeReader
-from compaction_ledger.infrastructure.event_store.cipher import PLAIN
+from compaction_ledger.infrastructure.event_store.cipher import PayloadCipher, PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import Envelope, leaf_hash, parse
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealing import difference
@@ -28,37 +28,12 @@ class Sealed(Protocol):
     def subject_of(self, reference: str) -> Subject | None: ...
 
 
-class Openings(Protocol):
-    """Who has the keys."""
-
-    def is_erased(self, reference: str) -> bool:
-        """Whether nothing of this subject is read any more (S3)."""
-        ...
-
-    def opening(self, stream: str, version: int, topic: str, stored: bytes) -> bytes | None:
-        """The key of this one event, and of no other; ``None`` where it is not encrypted.
-
-        Raises :class:`DamagedLog`, and kinds of :class:`StoreError` where the key is not to be had.
-        """
-        ...
-
-
-class NoKeys:
-    """The openings of a log that is not encrypted."""
-
-    is_erased = staticmethod(PLAIN.is_erased)
-
-    def opening(self, stream: str, version: int, topic: str, stored: bytes) -> None:
-        """None. Raises :class:`KeyMissing` where the payload is encrypted."""
-        PLAIN.decrypt(stream, version, topic, stored)
-
-
 class ExportedLog:
     """The sealed log as an export reads it. Every event is checked against its seal."""
 
-    def __init__(self, sealed: Sealed, tree: TreeReader, openings: Openings) -> None:
+    def __init__(self, sealed: Sealed, tree: TreeReader, cipher: PayloadCipher) -> None:
         self._sealed = sealed
-        self._openings = openings
+        self._cipher = cipher
         self.head = sealed.head
         self.leaf_hashes = tree.leaf_hashes
         self.nodes = tree.nodes
@@ -84,15 +59,17 @@ class ExportedLog:
 
     def events(self, start: int, stop: int, *, openings: bool) -> Sequence[SealedEvent]:
         """Some events from ``start`` on. Raises :class:`DamagedLog`."""
-        return [self._event(row, openings=openings) for row in self._rows(start, stop)]
+        reader = self._cipher.reader()
+        return [self._event(row, reader, openings=openings) for row in self._rows(start, stop)]
 
     def events_at(self, indices: Sequence[int], *, openings: bool) -> Sequence[SealedEvent]:
         """The events at these indices. Raises :class:`DamagedLog`."""
+        reader = self._cipher.reader()
         rows = {row.idx: row for row in self._sealed.rows_at(indices)}
         for index in indices:
             if index not in rows:
                 raise DamagedLog("an event is missing here", index=index)
-        return [self._event(rows[index], openings=openings) for index in indices]
+        return [self._event(rows[index], reader, openings=openings) for index in indices]
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """A batch of rows from ``start``, one at least and without a gap. Raises :class:`DamagedLog`."""
@@ -106,29 +83,32 @@ class ExportedLog:
             raise DamagedLog("an event is missing here", index=start)
         return rows
 
-    def _event(self, row: Row, *, openings: bool) -> SealedEvent:
+    def _event(self, row: Row, reader: PayloadReader, *, openings: bool) -> SealedEvent:
         envelope, payload, opening = _parsed(row), row.payload, None
-        erased = envelope.event not in ERASURE_EVENTS and self._is_erased(row, envelope.subject)
+        erased = envelope.event not in ERASURE_EVENTS and self._is_erased(
+            row, envelope.subject, reader
+        )
         if erased and not envelope.key:
             payload = b""  # whether it was removed already or is about to be
         else:
             _check(row)
         if openings and not erased:
-            opening = self._opening(row)
+            opening = _opening(row, reader)
         told = (envelope.event, envelope.subject, erased)
         return SealedEvent(row.idx, row.envelope, payload, opening, *told)
 
-    def _is_erased(self, row: Row, subject: str) -> bool:
-        if self._openings.is_erased(subject):
+    def _is_erased(self, row: Row, subject: str, reader: PayloadReader) -> bool:
+        if reader.is_erased(subject):
             return True
         known = None if row.payload else self._sealed.subject_of(subject)
         return known is not None and known.state == "erased"
 
-    def _opening(self, row: Row) -> bytes | None:
-        try:
-            return self._openings.opening(row.stream, row.version, row.topic, row.payload)
-        except DamagedLog as error:
-            raise DamagedLog(str(error), index=row.idx) from error
+
+def _opening(row: Row, reader: PayloadReader) -> bytes | None:
+    try:
+        return reader.opening(row.stream, row.version, row.topic, row.payload)
+    except DamagedLog as error:
+        raise DamagedLog(str(error), index=row.idx) from error
 
 
 def _parsed(row: Row) -> Envelope:

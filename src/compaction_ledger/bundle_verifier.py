@@ -220,10 +220,9 @@ def as_object(value: Any) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def as_list(value: Any) -> list[Any] | None:
+def as_list(value: Any) -> Sequence[Any] | None:
     """The value, if it is a list."""
-    found: list[Any] | None = value if isinstance(value, list) else None
-    return found
+    return cast("Sequence[Any]", value) if isinstance(value, list) else None
 
 
 def is_size(value: Any, below: int = MAX_SIZE) -> bool:

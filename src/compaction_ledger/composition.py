@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compaction_ledger.domain.bundles import SealedLog
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.history import HistoryIndex
@@ -100,7 +101,8 @@ class Parts:
     ``originals`` are those of the windows of running agents: the embedded ones, or a host's own. ``history``
     is the index of both; it is in memory where the ledger can only be read.
     ``admission`` asks ``shared_admission``, too, where there is a bound among processes. ``tree`` is the tree
-    over the log, and ``places`` are the folders of its keys and checkpoints: a ledger in memory has none.
+    over the log, and ``exported`` the log as an audit bundle is made from it. ``places`` are the folders of
+    its keys and checkpoints: a ledger in memory has none.
     """
 
     context: Context
@@ -116,6 +118,7 @@ class Parts:
     store: Callable[[], StoreStatus]
     close: Callable[[], None]
     tree: TreeStore
+    exported: SealedLog
     places: Places | None
 
 
@@ -442,6 +445,7 @@ def parts_of(  # noqa: PLR0913 - the parts
     kept in memory.
     """
     local = LocalAdmission(settings.attempts_at_once)
+    tree = MemoryTree(log.sealed) if tree is None else tree
     work = work or MemoryWorkList(log.now)
     told = telemetry()
     gauges = Gauges(log, read_models, work)
@@ -465,7 +469,8 @@ def parts_of(  # noqa: PLR0913 - the parts
         work=work,
         store=store,
         close=close_all,
-        tree=MemoryTree(log.sealed) if tree is None else tree,
+        tree=tree,
+        exported=log.exported(tree),
         places=places,
     )
 

@@ -1,4 +1,4 @@
-"""Logs with conversations in them, their signed checkpoints, and bundles that are taken apart and put together."""
+"""Logs with signed checkpoints, and bundles of them that are taken apart and put together."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ class Keeper:
     """One log with keys, a signer and a witness."""
 
     recorder: SealedRecorder
-    ring: KeyRing = field(
-        default_factory=lambda: KeyRing(MemoryKeyProvider, MemoryWrappedKeys())
-    )
+    ring: KeyRing = field(default_factory=lambda: KeyRing(MemoryKeyProvider, MemoryWrappedKeys()))
 
     def __post_init__(self) -> None:
         self.origin = self.recorder.head()[1]
@@ -97,7 +95,9 @@ class Keeper:
         self.published.append(made)
         return made
 
-    def export(self, selection: Selection | None = None, checkpoint: Published | None = None) -> Members:
+    def export(
+        self, selection: Selection | None = None, checkpoint: Published | None = None
+    ) -> Members:
         """The members of a bundle."""
         written = Written()
         self.export_to(written, selection, checkpoint)
@@ -110,9 +110,7 @@ class Keeper:
         source = ExportedLog(self.recorder, LeavesAlone(self.recorder), self.ring)
         stated = Stated([self.key], [], WindowPolicy(), DEFAULT_REGISTRY)
         last = checkpoint or self.published[-1]
-        return export_bundle(
-            source, last, self.published, selection or Selection(), stated, writer
-        )
+        return export_bundle(source, last, self.published, selection or Selection(), stated, writer)
 
     def erase(self, conversation: str, *, complete: bool = True) -> str:
         """Erase a conversation, or only request it; the reference that stood for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from compaction_ledger.domain.bundles import (
@@ -83,7 +84,7 @@ def subject_named(log: SealedLog, scope: str, conversation: str) -> str:
     return subject
 
 
-def export_bundle(  # noqa: PLR0913, PLR0917 - the parts of a bundle
+def export_bundle(
     log: SealedLog,
     checkpoint: Published,
     older: Sequence[Published],
@@ -101,7 +102,7 @@ def export_bundle(  # noqa: PLR0913, PLR0917 - the parts of a bundle
 
 
 class _Export:
-    def __init__(  # noqa: PLR0913, PLR0917 - as above
+    def __init__(
         self,
         log: SealedLog,
         checkpoint: Published,
@@ -178,7 +179,7 @@ class _Export:
         """What shows that each checkpoint begins the next; each was a head of this very log."""
         tiles = Tiles(self._log)
         following = [*(one.checkpoint for one in self._older), self._head]
-        for old, new in zip(following, following[1:], strict=False):
+        for old, new in pairwise(following):
             if root_at(old.size, tiles) != old.root:
                 raise InvalidProof(
                     f"a checkpoint of size {old.size} was published that is not of this log: run verify"

@@ -82,11 +82,11 @@ def test_another_root_is_refused(keeper: Keeper, whole: Members, one: Members) -
 
 def test_a_witness_must_have_signed_if_it_is_named(keeper: Keeper, whole: Members) -> None:
     witness = str(keeper.witness.verifier_key)
-    other = str(
-        Ed25519Cosigner("w2.example", Ed25519PrivateKey.generate(), lambda: 1).verifier_key
-    )
+    other = str(Ed25519Cosigner("w2.example", Ed25519PrivateKey.generate(), lambda: 1).verifier_key)
     assert len(check(zipped(whole), [keeper.key], [witness]).checkpoint.witnesses) == 1  # K3
-    assert "not cosigned by the witness w2" in refused(whole, [keeper.key], [witness, other]).message
+    assert (
+        "not cosigned by the witness w2" in refused(whole, [keeper.key], [witness, other]).message
+    )
 
 
 def test_the_time_is_signed_as_well(keeper: Keeper, whole: Members) -> None:

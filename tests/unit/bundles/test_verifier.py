@@ -14,7 +14,6 @@ from bundles import (
     Members,
     as_lines,
     base64_of,
-    canonical,
     check,
     edited,
     lines_of,
@@ -25,8 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from compaction_ledger import bundle_verifier
 from compaction_ledger.bundle_verifier import BundleError
-from compaction_ledger.domain.proof.checkpoints import Checkpoint
-from compaction_ledger.domain.proof.notes import NoteSignature, parse_note, sign_note
+from compaction_ledger.domain.proof.notes import sign_note
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Signer
 from compaction_ledger.usecases.exporting import Selection
@@ -327,14 +325,17 @@ def other_event(found: list[Any]) -> None:
 
 ONE: dict[str, tuple[Change, str]] = {
     "an event removed": (counted(lines("events.jsonl", lambda found: found.pop(1)), 10), "event 2"),
-    "an event removed, and not said so": (lines("events.jsonl", lambda f: f.pop(10)), "events.jsonl"),
+    "an event removed, and not said so": (
+        lines("events.jsonl", lambda f: f.pop(10)),
+        "events.jsonl",
+    ),
     "a stream's first event removed": (
         counted(lines("events.jsonl", lambda found: found.pop(5)), 10),
         "event 6",
     ),
     "two events the other way round": (
         lines("events.jsonl", lambda found: found.insert(3, found.pop(4))),
-        "event 3",
+        "event 4",
     ),
     "an event repeated": (
         counted(lines("events.jsonl", lambda found: found.insert(3, found[3])), 12),
@@ -411,7 +412,10 @@ def test_an_event_left_out_is_found_by_the_envelopes(
 ENVELOPES: dict[str, tuple[Change, str]] = {
     "one left out": (lines("envelopes.jsonl", lambda found: found.pop(20)), "checkpoint"),
     "the last left out": (lines("envelopes.jsonl", lambda found: found.pop()), "checkpoint"),
-    "one of ours left out": (lines("envelopes.jsonl", lambda found: found.pop(3)), "envelope|check"),
+    "one of ours left out": (
+        lines("envelopes.jsonl", lambda found: found.pop(3)),
+        "envelope|check",
+    ),
     "one repeated": (lines("envelopes.jsonl", lambda found: found.append(found[20])), "checkpoint"),
     "one changed": (flipped("envelopes.jsonl", 20, "envelope", 12), "envelope 20|checkpoint"),
     "a member more": (line("envelopes.jsonl", 20, index=20), "envelopes.jsonl, line 21"),
@@ -419,9 +423,7 @@ ENVELOPES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", ENVELOPES)
-def test_changed_envelopes_are_refused(
-    keeper: Keeper, with_envelopes: Members, case: str
-) -> None:
+def test_changed_envelopes_are_refused(keeper: Keeper, with_envelopes: Members, case: str) -> None:
     change, place = ENVELOPES[case]
     assert re.match(place, refused(zipped(change(with_envelopes)), keeper).place)
 
