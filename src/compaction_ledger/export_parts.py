@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +39,20 @@ class Chosen(NamedTuple):
     openings: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class AuditBundle:
+    """A bundle that was written. ``keys`` are the log's verifier keys; an auditor gets them by other means.
+
+    ``later`` is how many events came after its checkpoint, and are not in it.
+    """
+
+    path: Path
+    sha256: str
+    exported: Exported
+    keys: tuple[str, ...]
+    later: int
+
+
 def export(
     parts: Parts,
     path: Path,
@@ -46,7 +62,7 @@ def export(
     sign: bool = False,
     replace: bool = False,
     progress: Progress | None = None,
-) -> Exported:
+) -> AuditBundle:
     """Write a bundle to ``path``, as of a checkpoint: that in a file, a new one, or the newest.
 
     The file is there as a whole or not at all. Raises :class:`InvalidSetting`, :class:`InvalidProof`,
@@ -66,7 +82,10 @@ def export(
             parts.exported, head, older, selection, stated, archive, progress=progress
         )
         archive.finish()
-    return made
+    with path.open("rb") as written:
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    later = parts.tree.head()[0] - made.size
+    return AuditBundle(path, digest, made, tuple(keys), later)
 
 
 def _selection(parts: Parts, chosen: Chosen) -> Selection:

@@ -14,6 +14,7 @@ from compaction_ledger.cli.commands.backfill import backfill
 from compaction_ledger.cli.commands.checking import check
 from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
+from compaction_ledger.cli.commands.exporting import export
 from compaction_ledger.cli.commands.importing import import_file, import_summary
 from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
@@ -85,6 +86,7 @@ for _name, _command, _in_short in (
     ("log", log, "List the events of the log."),
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
+    ("export", export, "A bundle that an auditor can check."),
     ("rebuild", rebuild, "Build the read models anew from the log."),
     ("migrate", migrate, "Make or update the tables on PostgreSQL."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),

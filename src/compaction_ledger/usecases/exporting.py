@@ -64,8 +64,12 @@ class Stated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a bundle holds: so many events, of a log of ``size``, and so many older checkpoints."""
+    """What a bundle holds: so many events, of a log of ``size``, and so many older checkpoints.
 
+    ``subject`` is the reference of the conversation, ``None`` where it is the whole log.
+    """
+
+    origin: str
     events: int
     size: int
     root: bytes
@@ -153,7 +157,7 @@ class _Export:
         self._check_erasures()
         if manifest.envelopes:
             write("envelopes.jsonl", encode_envelopes(self._checked(openings=False)))
-        return Exported(events, head.size, head.root, len(sizes), subject)
+        return Exported(head.origin, events, head.size, head.root, len(sizes), subject)
 
     def _check_head(self) -> None:
         size, origin = self._log.head()

@@ -81,7 +81,9 @@ class Prover:
             try:
                 check_inclusion(leaf, index, head.size, hashes, head.root)
             except InvalidProof as error:
-                raise DamagedLog(f"the log is not as it was signed: {error}", index=index) from error
+                raise DamagedLog(
+                    f"the log is not as it was signed: {error}", index=index
+                ) from error
         return InclusionProof(index, tuple(hashes), signed.data, envelope)
 
     def consistency(self, old: int) -> WitnessRequest:

@@ -16,6 +16,7 @@ from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.exporting import ExportDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
@@ -46,6 +47,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "log": LogDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
+    "export": ExportDocument,
     "rebuild": RebuildDocument,
     "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,
