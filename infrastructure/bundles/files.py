@@ -20,7 +20,7 @@ def whole_file(path: Path, *, replace: bool) -> Generator[BinaryIO]:
     :class:`InvalidSetting`, at the beginning, or at the end where it came meanwhile.
     """
     if not replace and os.path.lexists(path):
-        raise InvalidSetting("there is a file already, which is not replaced", place=str(path))
+        raise InvalidSetting("there is a file already: --force replaces it", place=str(path))
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     temporary = Path(name)
     try:
