@@ -16,9 +16,11 @@ from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.exporting import export
 from compaction_ledger.cli.commands.importing import import_file, import_summary
+from compaction_ledger.cli.commands.keys import keys
 from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
+from compaction_ledger.cli.commands.signing import checkpoint, prove
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.commands.window import window
 from compaction_ledger.cli.commands.working import work
@@ -87,6 +89,8 @@ for _name, _command, _in_short in (
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
     ("export", export, "A bundle that an auditor can check."),
+    ("checkpoint", checkpoint, "Sign the log as it is now, and publish that."),
+    ("prove", prove, "Prove events, or that nothing was rewritten."),
     ("rebuild", rebuild, "Build the read models anew from the log."),
     ("migrate", migrate, "Make or update the tables on PostgreSQL."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),
@@ -94,6 +98,7 @@ for _name, _command, _in_short in (
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)
+app.add_typer(keys, name="keys", short_help="Keys of the ledger: show, rotate-signer.")
 app.add_typer(
     window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
 )
