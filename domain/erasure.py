@@ -67,6 +67,10 @@ class Erasures(Protocol):
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""
         ...
 
+    def was_erased(self, scope: str, conversation: str) -> bool:
+        """Whether :meth:`check` would raise."""
+        ...
+
     def begin(self, subject: Subject) -> None:
         """Let nothing be read of the subject from now on, in any process (S3). Once and for all."""
         ...
@@ -83,9 +87,17 @@ class Erasures(Protocol):
         """Every reference that was begun with, whatever the database says of it."""
         ...
 
+    def pending(self) -> Iterable[str]:
+        """Those of them that are not complete."""
+        ...
+
 
 class ErasableLog(Protocol):
     """The part of the log that erasing needs. None of it minds that nothing else of a subject is read."""
+
+    def named(self, scope: str, conversation: str) -> Subject | None:
+        """The subject of a conversation, if it has one; not that of one that was erased completely."""
+        ...
 
     def subject_for(self, scope: str, conversation: str) -> Subject:
         """The subject of a conversation; it is given one, without a key, where it has none."""

@@ -12,7 +12,5 @@ Delivery = RequestDelivered | WindowDelivered
 StreamFact = RangeFact | ChunkFact | PinAccepted
 """What stands in the stream of a range or of a window."""
 
-Fact = StreamFact | Delivery | ErasureFact
-
-ReadFact = Fact | ErasedFact
-"""What reading the log gives: a fact, or that it was erased (S3)."""
+Fact = StreamFact | Delivery | ErasureFact | ErasedFact
+"""What reading the log gives: what was recorded, or that it was erased since (S3)."""

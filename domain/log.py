@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction_ledger.domain.facts import ReadFact
+from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.window.keys import WindowKey
 
 
@@ -29,7 +29,7 @@ class Recorded:
     stream: str
     version: int
     recorded_at: int
-    fact: ReadFact
+    fact: Fact
 
 
 @dataclass(frozen=True, slots=True)

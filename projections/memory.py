@@ -65,6 +65,15 @@ class MemoryRows:
         kind = type(record)
         self.tables[kind][kind.keys_of(record)] = record
 
+    def forget(self, scope: str, conversation: str) -> None:
+        """Delete a conversation's rows."""
+        for kind, rows in self.tables.items():
+            self.tables[kind] = {
+                key: row
+                for key, row in rows.items()
+                if (row.scope, row.conversation) != (scope, conversation)
+            }
+
     def all(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """The rows of one table, in the order in which they came."""
         return list(self.tables[kind].values())
@@ -191,13 +200,9 @@ class MemoryReadModels:
     def forget(self, scope: str, conversation: str) -> None:
         """Delete a conversation's rows."""
         with self._lock:
-            for models in filter(None, (self, self._rebuilt)):
-                for kind, rows in models._rows.tables.items():
-                    models._rows.tables[kind] = {
-                        key: row
-                        for key, row in rows.items()
-                        if (row.scope, row.conversation) != (scope, conversation)
-                    }
+            self._rows.forget(scope, conversation)
+            if self._rebuilt is not None:
+                self._rebuilt.forget(scope, conversation)
 
     def records(self) -> RecordValues:
         """Every row of every table as plain values, by table name and in order of the primary key."""

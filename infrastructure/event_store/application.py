@@ -226,10 +226,13 @@ class LedgerLog(Application[UUID]):
 
     # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
 
+    def named(self, scope: str, conversation: str) -> Subject | None:
+        """The subject of a conversation, if it has one; not that of one that was erased completely."""
+        return self.sealed.find_subject(scope, conversation)
+
     def subject_for(self, scope: str, conversation: str) -> Subject:
         """The subject of a conversation; it is given one, without a key, where it has none."""
-        found = self.sealed.find_subject(scope, conversation)
-        return found or self.sealed.subject(scope, conversation, secrets.token_hex(16))
+        return self.sealed.subject(scope, conversation, secrets.token_hex(16))
 
     def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
         """The subjects whose erasure was requested or ``begun``, and that still have a name."""

@@ -215,6 +215,10 @@ class KeyRing:
         """Every reference that was begun with."""
         return [tombstone.reference for tombstone in self._store.tombstones()]
 
+    def pending(self) -> Iterable[str]:
+        """Those of them that are not complete."""
+        return [t.reference for t in self._store.tombstones() if t.state != "completed"]
+
     def close(self) -> None:
         """Close the store."""
         self._store.close()

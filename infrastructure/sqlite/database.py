@@ -242,6 +242,25 @@ class Database(SQLiteDatastore):
         return Transaction(self, commit=commit, durable=durable, lenient=lenient)
 
 
+def scrub(database: Database) -> None:
+    """Write the file anew without what was deleted in it, and empty its write-ahead log (S3).
+
+    Raises :class:`LedgerBusy` where others read for too long; it can be done again.
+    """
+    with database.get_connection(commit=True) as connection:
+        cursor = connection.cursor()
+        try:
+            # What is copied is what is left, and a file of it needs no memory.
+            for statement in ("PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"):
+                cursor.execute(statement)
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            ((busy, *_),) = cursor.fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, database.path) from error
+    if busy:
+        raise LedgerBusy(f"{database.path} is being read by others: its log could not be emptied")
+
+
 def open_database(path: Path, *, create: bool = True, read_only: bool = False) -> Database:
     """Open a ledger file, making it when it is not there and ``create`` is set.
 

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.bundles import SealedLog
+from compaction_ledger.domain.erasure import ErasedFact, Purged
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.history import HistoryIndex
@@ -23,6 +24,7 @@ from compaction_ledger.domain.ports import (
     Admission,
     ReadModelStore,
     Summarizer,
+    Transcripts,
     TranscriptStore,
     WorkList,
 )
@@ -32,10 +34,21 @@ from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.erasure_parts import memory_ring, stored_ring
 from compaction_ledger.infrastructure.admission.both import BothAdmission
 from compaction_ledger.infrastructure.admission.local import LocalAdmission
 from compaction_ledger.infrastructure.admission.outage import OutageGate
-from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.erasure.history import GuardedHistoryIndex
+from compaction_ledger.infrastructure.erasure.originals import GuardedOriginals
+from compaction_ledger.infrastructure.erasure.read_models import (
+    FollowedReadModels,
+    GuardedReadModels,
+)
+from compaction_ledger.infrastructure.erasure.transcripts import (
+    GuardedTranscripts,
+    GuardedTranscriptStore,
+)
+from compaction_ledger.infrastructure.event_store.application import LedgerLog, SealedRecorder
 from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
@@ -44,7 +57,7 @@ from compaction_ledger.infrastructure.history.memory import MemoryHistoryIndex
 from compaction_ledger.infrastructure.history.sqlite import SQLiteHistoryIndex
 from compaction_ledger.infrastructure.originals.memory import MemoryOriginals
 from compaction_ledger.infrastructure.originals.sqlite import SQLiteOriginals
-from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.infrastructure.sqlite.database import open_database, scrub
 from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 from compaction_ledger.infrastructure.sqlite.status import store_status
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
@@ -59,6 +72,7 @@ from compaction_ledger.projections.sqlite import SQLiteReadModels
 from compaction_ledger.settings import Settings, is_database_url
 from compaction_ledger.usecases.compaction import Compactor
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.erasing import Eraser
 from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.history_sources import HistoryStores
 from compaction_ledger.usecases.stopping import Stop
@@ -71,6 +85,7 @@ from compaction_ledger.worker import worker_name
 if TYPE_CHECKING:
     from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
     from compaction_ledger.infrastructure.importers.archive import Archive
+    from compaction_ledger.infrastructure.keys.ring import KeyRing
     from compaction_ledger.infrastructure.summarizers.pydantic_ai import PydanticAISummarizer
     from compaction_ledger.infrastructure.transcript_files import WireTranscript
 
@@ -100,6 +115,7 @@ class Parts:
 
     ``originals`` are those of the windows of running agents: the embedded ones, or a host's own. ``history``
     is the index of both; it is in memory where the ledger can only be read.
+    ``ring`` holds the keys, ``eraser`` erases; a ledger that was put together without keys has neither.
     ``admission`` asks ``shared_admission``, too, where there is a bound among processes. ``tree`` is the tree
     over the log, and ``exported`` the log as an audit bundle is made from it. ``places`` are the folders of
     its keys and checkpoints: a ledger in memory has none.
@@ -116,6 +132,8 @@ class Parts:
     windows: WindowMemory
     work: WorkList
     store: Callable[[], StoreStatus]
+    ring: KeyRing | None
+    eraser: Eraser | None
     close: Callable[[], None]
     tree: TreeStore
     exported: SealedLog
@@ -136,8 +154,11 @@ def open_sqlite(
     _check_unshared(settings)
     database = open_database(path, create=create, read_only=read_only)
     try:
-        log = LedgerLog(SealedSQLiteRecorder(database, clock))
-        transcripts = SQLiteTranscripts(database)
+        recorder = SealedSQLiteRecorder(database, clock)
+        keys = places_of(path, settings).keys
+        ring = stored_ring(keys, settings, lambda: has_keys(recorder), read_only=read_only)
+        log = LedgerLog(recorder, ring)
+        transcripts = GuardedTranscriptStore(SQLiteTranscripts(database), ring)
         read_models = SQLiteReadModels(database, registry)
         return parts_of(
             log,
@@ -153,6 +174,8 @@ def open_sqlite(
             history=None if read_only else SQLiteHistoryIndex(database),
             tree=SQLiteTree(database),
             places=places_of(path, settings),
+            ring=ring,
+            scrub=partial(scrub, database),
         )
     except BaseException:
         database.close()
@@ -188,6 +211,7 @@ def open_postgres(
         history=opened.history,
         tree=opened.tree,
         places=places_of(url, settings),
+        ring=opened.ring,
     )
 
 
@@ -264,16 +288,37 @@ def open_memory(
 ) -> Parts:
     """A ledger in memory, for users' own tests."""
     _check_unshared(settings)
-    log = LedgerLog(SealedMemoryRecorder(clock))
+    ring = memory_ring(settings)
     return parts_of(
-        log,
-        MemoryTranscripts(),
+        LedgerLog(SealedMemoryRecorder(clock), ring),
+        GuardedTranscriptStore(MemoryTranscripts(), ring),
         MemoryReadModels(registry),
         policy,
         registry,
         settings,
         lambda: None,
+        ring=ring,
     )
+
+
+def reading_from(
+    parts: Parts, transcripts: Transcripts | None, originals: Originals | None
+) -> Parts:
+    """The parts, with a host's own stores in place of the embedded ones. What is erased is not read there.
+
+    Of a host's originals a conversation is deleted as of our own; a host's transcripts are the host's.
+    """
+    ring, eraser = parts.ring, parts.eraser
+    if transcripts is not None:
+        read = transcripts if ring is None else GuardedTranscripts(transcripts, ring)
+        parts = replace(parts, context=replace(parts.context, transcripts=read))
+    if originals is not None:
+        guarded = originals if ring is None else GuardedOriginals(originals, ring)
+        parts = replace(parts, originals=guarded)
+        if eraser is not None:
+            stores = {**eraser.stores, "originals": originals}
+            parts = replace(parts, eraser=replace(eraser, stores=stores))
+    return parts
 
 
 def past_read_models(registry: PromptRegistry, stop: int) -> ReadModelStore:
@@ -393,7 +438,9 @@ def formats() -> dict[str, str]:
 
 
 def stored_name(fact: Fact) -> tuple[str, int]:
-    """The stable name and schema version under which a fact is stored (L5)."""
+    """The stable name and schema version under which a fact is, or was, stored (L5)."""
+    if isinstance(fact, ErasedFact):
+        return fact.event, fact.schema
     return STORED_NAMES[type(fact)]
 
 
@@ -418,6 +465,15 @@ def extra(name: str) -> Generator[None]:
         ) from error
 
 
+def has_keys(recorder: SealedRecorder) -> bool:
+    """Whether any conversation has a data key."""
+    return any(subject.key for subject in recorder.subjects().values())
+
+
+def _nothing_to_scrub() -> None:
+    pass
+
+
 def _in_memory() -> StoreStatus:
     return StoreStatus("memory", "memory", platform.python_version(), 0, None, None)
 
@@ -436,13 +492,15 @@ def parts_of(  # noqa: PLR0913 - the parts
     store: Callable[[], StoreStatus] = _in_memory,
     originals: Originals | None = None,
     history: HistoryIndex | None = None,
+    ring: KeyRing | None = None,
+    scrub: Callable[[], None] = _nothing_to_scrub,
     tree: TreeStore | None = None,
     places: Places | None = None,
 ) -> Parts:
     """What an open ledger consists of, put together.
 
     Without ``work`` there is a list in memory, and without ``originals``, ``history`` or ``tree`` they are
-    kept in memory.
+    kept in memory. Without a ``ring`` nothing can be erased.
     """
     local = LocalAdmission(settings.attempts_at_once)
     tree = MemoryTree(log.sealed) if tree is None else tree
@@ -450,17 +508,34 @@ def parts_of(  # noqa: PLR0913 - the parts
     told = telemetry()
     gauges = Gauges(log, read_models, work)
     told.observe(gauges)
+    originals = MemoryOriginals() if originals is None else originals
+    history = MemoryHistoryIndex() if history is None else history
+    eraser = None
+    if ring is not None:
+        stores: dict[str, Purged] = {
+            "transcripts": transcripts,
+            "originals": originals,
+            "history": history,
+            "work": work,
+            "read_models": FollowedReadModels(read_models, log),
+        }
+        eraser = Eraser(log, ring, stores, scrub)
+        originals = GuardedOriginals(originals, ring)
+        history = GuardedHistoryIndex(history, ring)
+        read_models = GuardedReadModels(read_models, ring)
 
     def close_all() -> None:
         told.forget(gauges)
         log.close()
         close()
+        if ring is not None:
+            ring.close()
 
     return Parts(
         context=Context(log, transcripts, read_models, registry, policy, told),
         transcripts=transcripts,
-        originals=MemoryOriginals() if originals is None else originals,
-        history=MemoryHistoryIndex() if history is None else history,
+        originals=originals,
+        history=history,
         read_models=read_models,
         admission=local if shared_admission is None else BothAdmission(local, shared_admission),
         shared_admission=shared_admission,
@@ -468,6 +543,8 @@ def parts_of(  # noqa: PLR0913 - the parts
         windows=WindowMemory(lambda: OutageGate(settings.outage_after)),
         work=work,
         store=store,
+        ring=ring,
+        eraser=eraser,
         close=close_all,
         tree=tree,
         exported=log.exported(tree),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +41,7 @@ from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, On
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivering import record_delivery
+from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep
 from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.importing import (
@@ -128,7 +128,7 @@ class Ledger:
             create=create,
             read_only=read_only,
         )
-        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
+        return cls(composition.reading_from(parts, transcripts, originals), settings, summarizer)
 
     @classmethod
     def in_memory(
@@ -147,7 +147,7 @@ class Ledger:
         parts = composition.open_memory(
             policy=policy or WindowPolicy(), registry=registry, settings=settings, clock=clock
         )
-        return cls(_reading_from(parts, transcripts, originals), settings, summarizer)
+        return cls(composition.reading_from(parts, transcripts, originals), settings, summarizer)
 
     @property
     def policy(self) -> WindowPolicy:
@@ -538,6 +538,26 @@ class Ledger:
 
     # --- upkeep ---
 
+    def erase(
+        self, conversation: str, *, scope: str = DEFAULT_SCOPE, on_step: OnStep | None = None
+    ) -> Erasure:
+        """Erase a conversation for good: its data key is destroyed, and its rows are deleted (S3).
+
+        From the first step on nothing of it is read, and nothing is written: :class:`Erased`. The log still
+        verifies. It can be done again after an error, or completed by :meth:`resume_erasures`. Raises
+        :class:`Erased` where it was done before. A host's own transcripts are the host's to delete.
+        """
+        return self._eraser().erase(scope, conversation, on_step)
+
+    def resume_erasures(self, *, on_step: OnStep | None = None) -> Sequence[Erasure]:
+        """Complete every erasure that was begun, or that a restored backup knows nothing of (S3)."""
+        return self._eraser().resume(on_step)
+
+    def _eraser(self) -> Eraser:
+        if self._parts.eraser is None:
+            raise InvalidSetting("this ledger has no keys, and nothing can be erased", place="keys")
+        return self._parts.eraser
+
     def status(self) -> LedgerStatus:
         """How the ledger is now: events, lag, ranges, claims, backlog, store. Nothing is written."""
         parts, slots = self._parts, self._settings.shared_attempts_at_once
@@ -680,12 +700,3 @@ class Ledger:
         if self._summarizer is None:
             self._summarizer = composition.default_summarizer()
         return self._summarizer
-
-
-def _reading_from(
-    parts: Parts, transcripts: Transcripts | None, originals: Originals | None
-) -> Parts:
-    """The parts, with a host's own stores in place of the embedded ones."""
-    if transcripts is not None:
-        parts = replace(parts, context=replace(parts.context, transcripts=transcripts))
-    return parts if originals is None else replace(parts, originals=originals)

@@ -11,7 +11,9 @@ from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.proof.ports import TreeStore
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.window.originals import Originals
+from compaction_ledger.erasure_parts import stored_ring
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
+from compaction_ledger.infrastructure.erasure.transcripts import GuardedTranscriptStore
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.postgres_recorder import (
     CLOCK_SECONDS,
@@ -19,6 +21,7 @@ from compaction_ledger.infrastructure.event_store.postgres_recorder import (
 )
 from compaction_ledger.infrastructure.history.memory import MemoryHistoryIndex
 from compaction_ledger.infrastructure.history.postgres import PostgresHistoryIndex
+from compaction_ledger.infrastructure.keys.ring import KeyRing
 from compaction_ledger.infrastructure.originals.postgres import PostgresOriginals
 from compaction_ledger.infrastructure.postgres import migrating, roles
 from compaction_ledger.infrastructure.postgres.address import parse_address
@@ -27,6 +30,7 @@ from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
 from compaction_ledger.infrastructure.tree.postgres import PostgresTree
 from compaction_ledger.infrastructure.work.postgres import PostgresWorkList
+from compaction_ledger.places import places_of
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
 from compaction_ledger.worker import worker_name
@@ -44,6 +48,7 @@ class PostgresParts(NamedTuple):
     shared_admission: SharedAdmission | None
     work: WorkList
     store: Callable[[], StoreStatus]
+    ring: KeyRing
     close: Callable[[], None]
     tree: TreeStore
 
@@ -62,7 +67,14 @@ def open_parts(
     try:
         migrating.prepare(database, create=create and not read_only)
         shared = shared_admission(database, settings, worker_name())
-        transcripts = PostgresTranscripts(database)
+        recorder = SealedPostgresRecorder(database, clock_seconds=clock_seconds)
+        ring = stored_ring(
+            places_of(url, settings).keys,
+            settings,
+            lambda: any(subject.key for subject in recorder.subjects().values()),
+            read_only=read_only,
+        )
+        transcripts = GuardedTranscriptStore(PostgresTranscripts(database), ring)
 
         def close() -> None:
             if shared:
@@ -71,7 +83,7 @@ def open_parts(
 
         return PostgresParts(
             database,
-            LedgerLog(SealedPostgresRecorder(database, clock_seconds=clock_seconds)),
+            LedgerLog(recorder, ring),
             transcripts,
             PostgresOriginals(database),
             MemoryHistoryIndex() if read_only else PostgresHistoryIndex(database),
@@ -79,6 +91,7 @@ def open_parts(
             shared,
             PostgresWorkList(database, transcripts),
             lambda: store_status(database),
+            ring,
             close,
             PostgresTree(database),
         )

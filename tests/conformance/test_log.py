@@ -417,7 +417,7 @@ def test_streams_of_one_conversation_share_only_their_random_subject(tmp_path: P
         subject = store.recorder().find_subject(SCOPE, CONVERSATION)
         store.close()
         assert subject is not None
-        return streams, subject
+        return streams, subject.reference
 
     first, first_subject = histories(tmp_path / "1")
     second, second_subject = histories(tmp_path / "2")
@@ -446,7 +446,7 @@ def test_two_ledgers_have_two_origins(tmp_path: Path) -> None:
 def put_raw(backend: Backend, topic: str, payload: bytes, key: RangeKey = KEY) -> None:
     """An event as another version of the software would have stored it."""
     recorder = backend.recorder()
-    subject = recorder.subject(key.scope, key.conversation, "5" * 32)
+    subject = recorder.subject(key.scope, key.conversation, "5" * 32).reference
     stream = range_stream(subject, key)
     recorder.insert_events([StoredEvent(stream, 1, topic, payload)], subject=subject)
 
@@ -611,7 +611,7 @@ def test_a_read_only_session_reads_and_does_not_write(sqlite_store: SQLiteBacken
 
 def test_a_stream_with_a_hole_is_damage(backend: Backend) -> None:
     recorder = backend.recorder()
-    subject = recorder.subject(SCOPE, CONVERSATION, "5" * 32)
+    subject = recorder.subject(SCOPE, CONVERSATION, "5" * 32).reference
     stream: UUID = range_stream(subject, KEY)
     recorder.insert_events(
         [

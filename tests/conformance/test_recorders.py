@@ -28,6 +28,7 @@ from backends import Backend, Clock, PostgresBackend, Recorder, sealed
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.tests import persistence as stock
 
+from compaction_ledger.domain.erasure import Subject
 from compaction_ledger.domain.errors import InvalidInput
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
@@ -242,9 +243,15 @@ def test_rows_at_leaves_out_what_is_not_there(backend: Backend) -> None:
 def test_a_subject_keeps_its_first_reference(backend: Backend) -> None:
     recorder = backend.recorder()
     assert recorder.find_subject("s", "c") is None
-    assert recorder.subject("s", "c", "1" * 32) == "1" * 32
-    assert recorder.subject("s", "c", "2" * 32) == "1" * 32
-    assert recorder.find_subject("s", "c") == "1" * 32
+    known = Subject("1" * 32, "", "live", "s", "c")
+    assert recorder.subject("s", "c", "1" * 32) == known
+    assert recorder.subject("s", "c", "2" * 32) == known
+    assert recorder.find_subject("s", "c") == recorder.subject_of("1" * 32) == known
+    keyed = recorder.subject("s", "c", "2" * 32, "a" * 32)
+    assert keyed == known._replace(key="a" * 32)
+    assert (
+        recorder.subject("s", "c", "2" * 32, "b" * 32) == keyed == recorder.find_subject("s", "c")
+    )
     assert recorder.find_subject("c", "s") is None
 
 

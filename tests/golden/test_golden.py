@@ -23,7 +23,7 @@ from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.window_stream import current_pins
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.envelope import leaf_hash, parse
-from compaction_ledger.infrastructure.event_store.sealing import sealed_time
+from compaction_ledger.infrastructure.event_store.sealing import sealed_fields
 from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 
 HERE = Path(__file__).resolve().parent
@@ -61,7 +61,7 @@ def test_its_envelope_and_leaf_are_checked_for_ever(path: Path) -> None:
     assert sealed.payload == hashlib.sha256(path.read_bytes()).hexdigest()
     assert f"{sealed.event}@{sealed.schema}" == topic_of(path)
     row = (sealed.stream, sealed.version, topic_of(path), path.read_bytes(), envelope, leaf)
-    assert sealed_time(0, *row) == sealed.recorded
+    assert int(sealed_fields(0, *row)[5]) == sealed.recorded
 
 
 def test_every_stored_name_has_golden_files() -> None:

@@ -17,13 +17,14 @@ from histories import made_up_job
 from scenarios import claimed, completed, failed, started
 
 from compaction_ledger import bundle_verifier
-from compaction_ledger.domain.bundles import Published
+from compaction_ledger.domain.bundles import BundleWriter, Published
 from compaction_ledger.domain.erasure import ErasureCompleted, ErasureRequested
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
 from compaction_ledger.domain.proof.merkle import root_of
 from compaction_ledger.domain.proof.notes import NoteSigner, sign_note
+from compaction_ledger.domain.proof.tiles import TreeReader
 from compaction_ledger.domain.range_stream import EMPTY
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.infrastructure.bundles.archive import BundleArchive
@@ -59,6 +60,7 @@ class Keeper:
 
     recorder: SealedRecorder
     ring: KeyRing = field(default_factory=lambda: KeyRing(MemoryKeyProvider, MemoryWrappedKeys()))
+    tree: TreeReader | None = None
 
     def __post_init__(self) -> None:
         self.origin = self.recorder.head()[1]
@@ -103,14 +105,27 @@ class Keeper:
         self.export_to(written, selection, checkpoint)
         return written.members
 
+    def source(self) -> ExportedLog:
+        """What an export reads."""
+        return ExportedLog(self.recorder, self.tree or LeavesAlone(self.recorder), self.ring)
+
     def export_to(
-        self, writer: Any, selection: Selection | None = None, checkpoint: Published | None = None
+        self,
+        writer: BundleWriter,
+        selection: Selection | None = None,
+        checkpoint: Published | None = None,
+        source: ExportedLog | None = None,
     ) -> Exported:
         """Export to a writer; by default everything, as of the last checkpoint."""
-        source = ExportedLog(self.recorder, LeavesAlone(self.recorder), self.ring)
         stated = Stated([self.key], [], WindowPolicy(), DEFAULT_REGISTRY)
-        last = checkpoint or self.published[-1]
-        return export_bundle(source, last, self.published, selection or Selection(), stated, writer)
+        return export_bundle(
+            source or self.source(),
+            checkpoint or self.published[-1],
+            self.published,
+            selection or Selection(),
+            stated,
+            writer,
+        )
 
     def erase(self, conversation: str, *, complete: bool = True) -> str:
         """Erase a conversation, or only request it; the reference that stood for it."""

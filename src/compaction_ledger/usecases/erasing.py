@@ -48,9 +48,10 @@ class Eraser:
         """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was."""
         check_id(scope, "scope")
         check_id(conversation, "conversation")
-        subject = self.log.subject_for(scope, conversation)
-        if subject.state != "erased" and subject.reference not in self.erasures.references():
+        subject = self.log.named(scope, conversation)
+        if subject is None:
             self.erasures.check(scope, conversation)
+            subject = self.log.subject_for(scope, conversation)
         return self._erase(subject, on_step or _tell_nobody)
 
     def unfinished(self) -> Sequence[Subject]:
@@ -59,7 +60,11 @@ class Eraser:
 
     def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
         """Complete whatever was begun."""
-        return [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
+        done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
+        for reference in self.erasures.pending():  # all is done, and nobody noted it
+            self.scrub()
+            self.erasures.complete(reference)
+        return done
 
     def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
         self.erasures.begin(subject)
@@ -75,7 +80,10 @@ class Eraser:
         on_step("purged")
         purged = tuple(self.stores)
         completed = self.log.complete_erasure(subject, purged)
-        self.scrub()  # of the name itself
+        # Whoever was about to write what it had read before has done so by now.
+        for store in self.stores.values():
+            store.forget(subject.scope, subject.conversation)
+        self.scrub()
         self.erasures.complete(subject.reference)
         on_step("completed")
         return Erasure(subject.reference, requested, completed, blanked, purged)

@@ -1,0 +1,1 @@
+"""What keeps an erased conversation from being read, or from coming back (S3)."""
