@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from compaction_ledger.usecases.exporting import (
     subject_named,
 )
 
+_REFERENCE = re.compile("[0-9a-f]{32}")
 SIGN_FIRST = "run checkpoint, or export with --sign"
 
 
@@ -90,6 +92,8 @@ def export(
 
 def _selection(parts: Parts, chosen: Chosen) -> Selection:
     subject = chosen.subject
+    if subject is not None and not _REFERENCE.fullmatch(subject):
+        raise InvalidSetting("a reference is 32 hexadecimal digits", place="subject")
     if chosen.conversation is not None:
         subject = subject_named(parts.exported, *chosen.conversation)
     return Selection(subject, chosen.envelopes, chosen.openings)

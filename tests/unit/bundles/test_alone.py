@@ -13,6 +13,7 @@ import pytest
 from bundles import Keeper, Members, write
 
 from compaction_ledger import bundle_verifier
+from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 
 SOURCE = Path(bundle_verifier.__file__)
 
@@ -110,7 +111,7 @@ def test_wrong_usage(copy: Path, tmp_path: Path, keeper: Keeper, whole: Members)
 def test_what_a_bundle_says_does_not_steer_the_terminal(
     keeper: Keeper, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Keeper(type(keeper.recorder)(lambda: 0))
+    made = Keeper(SealedMemoryRecorder(lambda: 0))
     made.summarize("\u202e\u2028name", 1)
     made.sign()
     bundle = write(tmp_path / "bundle.zip", made.export())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,8 +46,9 @@ def meaning(bundle: Bundle) -> tuple[Any, ...]:
     )
 
 
-def mutate(data: bytes, draw: Callable[[st.SearchStrategy[Any]], Any]) -> bytes:
+def mutate(data: bytes, source: st.DataObject) -> bytes:
     """One change: a region other, away, twice, moved, or something between."""
+    draw = source.draw
     start = draw(st.integers(0, max(0, len(data) - 1)))
     end = min(len(data), start + draw(st.sampled_from([1, 1, 2, 8, 100])))
     region, before, behind = data[start:end], data[:start], data[end:]
@@ -72,7 +72,7 @@ def mutate(data: bytes, draw: Callable[[st.SearchStrategy[Any]], Any]) -> bytes:
 @given(kind=kinds, data=st.data())
 def test_every_byte_of_the_file_matters(kind: str, data: st.DataObject) -> None:
     whole = zipped(BUNDLES[kind])
-    changed = mutate(whole, data.draw)
+    changed = mutate(whole, data)
     if changed != whole:
         with pytest.raises(BundleError):
             found(changed)
@@ -86,7 +86,7 @@ def test_members_that_were_changed_by_somebody_who_knows_zip(
     """Checksums and sizes are right again. What is for people is not proved; nothing else passes."""
     members = BUNDLES[kind]
     name = data.draw(st.sampled_from(sorted(members)))
-    changed = mutate(members[name], data.draw)
+    changed = mutate(members[name], data)
     try:
         after = found(zipped({**members, name: changed}))
     except BundleError:
@@ -104,7 +104,7 @@ def test_checkpoints(data: st.DataObject) -> None:
     """K2: nothing but a line of an unknown key may be other."""
     members = BUNDLES["log"]
     name = data.draw(st.sampled_from(["checkpoint", "checkpoints/6"]))
-    changed = mutate(members[name], data.draw)
+    changed = mutate(members[name], data)
     try:
         after = found(zipped({**members, name: changed}))
     except BundleError:
