@@ -17,7 +17,7 @@ FORMAT = "compaction-ledger/audit-bundle"
 VERSION = 1
 MAX_CHECKPOINTS = 5_000
 """A bundle holds at most so many older checkpoints."""
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ FORMAT = "compaction-ledger/audit-bundle"
 VERSION = 1
 
 MEBIBYTE = 1 << 20
-MAX_WHOLE = 64 * MEBIBYTE  # a member that is read at once
-MAX_LINE = 64 * MEBIBYTE
+MAX_WHOLE = 4 * MEBIBYTE  # a member that is read at once
+MAX_LINE = 16 * MEBIBYTE
 MAX_NOTE = MEBIBYTE
 MAX_CHECKPOINTS = 5_000
 MAX_SIGNATURES = 16
@@ -567,7 +567,7 @@ class Payloads:
         subject, fact = envelope["subject"], as_object(value)
         if fact is None:
             refuse(place, "the payload is no JSON object")
-        for name in conversations_in(fact):
+        for name in conversations_in(fact) if subject else ():
             if self.names.setdefault(subject, name) != name:
                 refuse(place, f"a fact of conversation {name[1]!r} in scope {name[0]!r}")
             self.named.add(subject)
@@ -695,16 +695,18 @@ class Bundle:
 
     def _consistency(self, older: list[Checkpoint]) -> None:
         """Each checkpoint is a prefix of the next, and the last of them of the bundle's checkpoint."""
-        name, trees = "consistency.jsonl", [*older, self.checkpoint]
-        lines = list(self.archive.lines(name))
-        if len(lines) != len(older):
-            refuse(name, f"{len(lines)} proofs for {len(older)} older checkpoints")
-        for (place, line), old, new in zip(lines, trees, trees[1:], strict=False):
+        name, trees, number = "consistency.jsonl", [*older, self.checkpoint], 0
+        for place, line in self.archive.lines(name):
+            if number == len(older):
+                refuse(place, f"a proof more than the {len(older)} older checkpoints need")
+            old, new, number = trees[number], trees[number + 1], number + 1
             first, second, proof = canonical(place, line, "from", "to", "proof")
             if (first, second) != (old.size, new.size):
                 refuse(place, f"not the proof from {old.size} to {new.size}")
             if not is_consistent(old, new, hashes(place, proof)):
                 refuse(place, f"the log of size {old.size} is not a prefix of that of {new.size}")
+        if number != len(older):
+            refuse(name, f"{number} proofs for {len(older)} older checkpoints")
 
     def _events(self) -> None:
         number, expected, of_log = 0, 0, self.manifest.kind == "log"
@@ -852,11 +854,20 @@ def as_document(bundle: Bundle) -> dict[str, Any]:
     }
 
 
+def listed(values: Sequence[str]) -> list[str]:
+    """Verifier keys, as given or from the lines of a file, ``@FILE``."""
+    found: list[str] = []
+    for value in values:
+        in_file = value.startswith("@")
+        found += Path(value[1:]).read_text("utf-8", "replace").split() if in_file else [value]
+    return found
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="compaction-ledger-verify-bundle",
-        description="Check an audit bundle, offline. Keys are name+id+base64, told to you by other means.",
+        description="Check an audit bundle, offline. A KEY is name+id+base64, or @FILE with some.",
         epilog="Exit codes: 0 proved; 1 not proved; 2 wrong usage, or the file cannot be read.",
     )
     parser.add_argument("bundle", type=Path, help="the file")
@@ -866,7 +877,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args(words)
     try:
-        bundle = verify(given.bundle, given.key, given.witness)
+        bundle = verify(given.bundle, listed(given.key), listed(given.witness))
     except BundleError as error:
         if error.place.startswith("verifier key"):
             parser.error(ascii(str(error))[1:-1])
@@ -877,7 +888,7 @@ def main(words: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"NOT PROVED: {ascii(str(error))[1:-1]}\n")
         return 1
     except OSError as error:
-        parser.error(f"{given.bundle}: {error.strerror or error}")
+        parser.error(f"{error.filename or given.bundle}: {error.strerror or error}")
     text = (
         json.dumps(as_document(bundle), indent=2)
         if given.json

@@ -93,6 +93,19 @@ def test_it_says_what_is_wrong_and_never_shows_a_trace(
     assert done.stderr == ""
 
 
+def test_keys_in_a_file(copy: Path, tmp_path: Path, keeper: Keeper, whole: Members) -> None:
+    bundle, keys = write(tmp_path / "bundle.zip", whole), tmp_path / "keys"
+    keys.write_text(f"{keeper.key}\n")
+    assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 0
+    keys.write_bytes(b"\xff\n")
+    assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 2
+    keys.write_text("")
+    assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 1
+    keys.unlink()
+    done = run(copy, str(bundle), "--key", f"@{keys}")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
 def test_wrong_usage(copy: Path, tmp_path: Path, keeper: Keeper, whole: Members) -> None:
     bundle = write(tmp_path / "bundle.zip", whole)
     for words, said in (
