@@ -29,6 +29,9 @@ from compaction_ledger.usecases.exporting import (
 )
 
 _REFERENCE = re.compile("[0-9a-f]{32}")
+COSIGNED = "cosigned"
+"""In the folder of checkpoints: those with the signatures of witnesses, by their size."""
+
 SIGN_FIRST = "run checkpoint, or export with --sign"
 
 
@@ -108,18 +111,32 @@ def _checkpoint(
         return _published(read_note(given), verifiers, str(given))
     if sign:
         signed = signing_parts.log_signer(parts).sign()
-        return Published(signed.checkpoint, signed.data)
+        keys = signing_parts.signer_keys(parts).verifiers()
+        return _witnessed(parts, Published(signed.checkpoint, signed.data), keys)
     data = None if parts.places is None else signing_parts.checkpoint_folder(parts).newest()
     if data is None:
         raise InvalidSetting(f"nothing was signed yet: {SIGN_FIRST}", place="checkpoint")
-    return _published(data, verifiers, "the newest checkpoint")
+    return _witnessed(parts, _published(data, verifiers, "the newest checkpoint"), verifiers)
 
 
 def _older(parts: Parts, head: Published, verifiers: Sequence[NoteVerifier]) -> Sequence[Published]:
     if parts.places is None:
         return []
     notes = published_notes(parts.places.checkpoints / COPIES, head.checkpoint.size)
-    return [_published(data, verifiers, str(path)) for path, data in notes]
+    return [
+        _witnessed(parts, _published(data, verifiers, str(path)), verifiers) for path, data in notes
+    ]
+
+
+def _witnessed(parts: Parts, known: Published, verifiers: Sequence[NoteVerifier]) -> Published:
+    """The same checkpoint with the signatures of witnesses, where they are kept beside it."""
+    if parts.places is None:
+        return known
+    path = parts.places.checkpoints / COSIGNED / str(known.checkpoint.size)
+    if not path.is_file():
+        return known
+    found = _published(read_note(path), verifiers, str(path))
+    return found if found.checkpoint == known.checkpoint else known
 
 
 def _published(data: bytes, verifiers: Sequence[NoteVerifier], place: str) -> Published:

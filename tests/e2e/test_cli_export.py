@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from compaction_ledger import Ledger, bundle_verifier
 from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.proof.notes import NoteSignature, parse_note
+from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Cosigner
 
 CONVERSATION = "chat"
 
@@ -96,6 +99,24 @@ def test_as_of_a_checkpoint_in_a_file(ledger: Path, tmp_path: Path) -> None:
     call(*words, "--force", ledger=ledger).failed("malformed_proof")
     note.unlink()
     assert "note" in call(*words, "--force", ledger=ledger).failed("store_unavailable")
+
+
+def test_the_signatures_of_witnesses_go_along(ledger: Path, tmp_path: Path) -> None:
+    """K3: they are kept beside the checkpoints, by size."""
+    first = call("export", "--all", "--sign", "-o", tmp_path / "1.zip", "--json", ledger=ledger)
+    key, size = first.json["keys"][0], first.json["size"]
+    folder = Path(f"{ledger}.checkpoints")
+    note = parse_note((folder / "checkpoint").read_bytes())
+    witness = Ed25519Cosigner("w.example", Ed25519PrivateKey.generate(), lambda: 1_750_000_000)
+    made = NoteSignature(witness.name, witness.key_id, witness.sign(note.text.encode()))
+    (folder / "cosigned").mkdir()
+    (folder / "cosigned" / str(size)).write_bytes(note.and_signed([made]).encode())
+    call("export", "--all", "-o", tmp_path / "2.zip", ledger=ledger).fine()
+    named = ("--witness", str(witness.verifier_key))
+    assert verified(tmp_path / "1.zip", key, *named)[0] == 1
+    code, said = verified(tmp_path / "2.zip", key, *named)
+    assert code == 0
+    assert "The witness w.example saw it at 2025-06-15T15:06:40Z" in said
 
 
 def test_nothing_was_signed(ledger: Path, tmp_path: Path) -> None:
