@@ -33,7 +33,7 @@ def keys_in(folder: Path) -> Sequence[VerifierKey]:
 
 def test_k1_looking_makes_no_key_and_signing_makes_one(folder: Path) -> None:
     keys = SignerKeys(folder, NAME)
-    assert keys.verifier_keys() == keys.active_keys() == keys.verifiers() == []
+    assert [*keys.verifier_keys(), *keys.active_keys(), *keys.verifiers()] == []
     assert not folder.exists()
     (signer,) = keys.signers()
     assert signer.name == NAME
@@ -115,8 +115,14 @@ def test_s4_a_folder_that_others_may_write_is_refused(folder: Path) -> None:
     SignerKeys(folder, NAME).signers()
 
 
+def secret_of(line: str) -> str:
+    """The part of a private key that is one. Base64 has a plus, too."""
+    return line.split("+", 4)[4]
+
+
 def spoiled(line: str) -> list[str]:
-    start, _, secret = line.rpartition("+")
+    secret = secret_of(line)
+    start = line.removesuffix(f"+{secret}")
     return [
         "",
         line[:-1],
@@ -140,14 +146,14 @@ def test_s4_a_spoiled_key_is_refused_and_not_shown(folder: Path, number: int) ->
     with pytest.raises(UnusableSignerKey) as refusal:
         SignerKeys(folder, NAME).signers()
     assert PRIVATE in str(refusal.value)
-    secret = line.rpartition("+")[2]
+    secret = secret_of(line)
     told = "".join((str(refusal.value), repr(refusal.value), repr(refusal.getrepr())))
     assert secret[4:30] not in told
 
 
 def test_s4_a_signer_does_not_show_or_hand_on_its_key(folder: Path) -> None:
     (signer,) = SignerKeys(folder, NAME).signers()
-    secret = (folder / PRIVATE).read_text().strip().rpartition("+")[2]
+    secret = secret_of((folder / PRIVATE).read_text().strip())
     assert secret[4:30] not in f"{signer!r} {signer} {signer.private!r}"
     with pytest.raises(TypeError):
         pickle.dumps(signer)
