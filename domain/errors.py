@@ -393,6 +393,30 @@ class RebuildOvertaken(StoreError):
     code = "rebuild_overtaken"
 
 
+class KeyMissing(StoreError):
+    """A key, or the keyring, is not where it should be (S1). It does not say "erased" (S3)."""
+
+    code = "key_missing"
+
+
+class WrongKey(StoreError):
+    """The key is there, and does not open what it should open (S1). Nor does it say "erased" (S3)."""
+
+    code = "wrong_key"
+
+
+class KeysUnavailable(StoreError):
+    """Who holds the keys cannot be reached, or refuses access. It may be tried again (S1, S3)."""
+
+    code = "keys_unavailable"
+
+
+class Erased(LedgerError):
+    """The conversation was erased, or is being erased: nothing of it is read, and nothing comes back (S3)."""
+
+    code = "erased"
+
+
 class SignerBusy(StoreError):
     """Another process publishes checkpoints in this folder, for longer than the time-out (K1)."""
 
@@ -470,30 +494,6 @@ class NotSigned(InvalidProof):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"no known key has signed this; known are those of {', '.join(names)}")
         self.names = tuple(names)
-
-
-class KeyMissing(StoreError):
-    """A key, or the keyring, is not where it should be (S1). It does not say "erased" (S3)."""
-
-    code = "key_missing"
-
-
-class WrongKey(StoreError):
-    """The key is there, and does not open what it should open (S1). Nor does it say "erased" (S3)."""
-
-    code = "wrong_key"
-
-
-class KeysUnavailable(StoreError):
-    """Who holds the keys cannot be reached, or refuses access. It may be tried again (S1, S3)."""
-
-    code = "keys_unavailable"
-
-
-class Erased(LedgerError):
-    """The conversation was erased, or is being erased: nothing of it is read, and nothing comes back (S3)."""
-
-    code = "erased"
 
 
 class DamagedLog(LedgerError):

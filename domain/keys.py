@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from compaction_ledger.domain.errors import InvalidSetting
@@ -62,7 +63,7 @@ class ProviderName(NamedTuple):
 
 
 _GOOGLE_PART = r"[A-Za-z0-9_.:-]{1,63}"
-_VAULT_PART = r"[A-Za-z0-9_.-]{1,63}"
+_VAULT_PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,62}"
 _KEYS = {
     "file": "",
     "aws-kms": r"[A-Za-z0-9:/_-]{1,200}",
@@ -81,15 +82,41 @@ def provider_names(text: str) -> tuple[ProviderName, ...]:
 
     Raises :class:`InvalidSetting`. The text is not repeated: it might be a secret, put into the wrong place.
     """
-    found = tuple(_provider_name(part.strip()) for part in text.split(","))
+    found = tuple(_provider_name(part.strip(" ")) for part in text.split(","))
     if len(set(found)) != len(found):
         raise InvalidSetting("names a provider twice", place="key_provider")
     return found
 
 
 def _provider_name(text: str) -> ProviderName:
-    kind, _, key = text.partition(":")
+    kind, colon, key = text.partition(":")
     pattern = _KEYS.get(kind)
-    if pattern is None or not re.fullmatch(pattern, key) or len(key) > _LONGEST_KEY:
+    fits = pattern is not None and re.fullmatch(pattern, key) and bool(key) == bool(colon)
+    if not fits or len(key) > _LONGEST_KEY:
         raise InvalidSetting(f"must be one of {_FORMS}", place="key_provider")
     return ProviderName(kind, key)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEpochs:
+    """How many data keys are wrapped under which epoch of a provider, the oldest first."""
+
+    provider: str
+    current: str
+    data_keys: Mapping[str, int]
+
+
+class KeyRotation(Protocol):
+    """Data keys that can be wrapped anew (S2)."""
+
+    def epochs(self) -> KeyEpochs | None:
+        """How many data keys are wrapped under each epoch; none where nothing is encrypted yet."""
+        ...
+
+    def rotate(self) -> str:
+        """Begin a new epoch; its name."""
+        ...
+
+    def rewrap(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Wrap under the current epoch whatever is wrapped under another; how many keys it was."""
+        ...

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+# Where the keys of ledgers on PostgreSQL are by default: not among the user's own things.
+_state = tempfile.TemporaryDirectory(prefix="compaction-ledger-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

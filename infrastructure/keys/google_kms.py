@@ -7,10 +7,9 @@ answered is checked by CRC32C, as Google asks for, since the service works on co
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from compaction_ledger.domain.errors import (
     InvalidSetting,
@@ -20,6 +19,8 @@ from compaction_ledger.domain.errors import (
     WrongKey,
 )
 from compaction_ledger.infrastructure.keys.secrecy import Unpicklable, bound, unlogged
+
+T = TypeVar("T")
 
 ROTATION_SECONDS: Final = 120.0
 CALL_SECONDS: Final = 15.0
@@ -49,8 +50,7 @@ class GoogleKms(Unpicklable):
         It speaks REST, not gRPC: gRPC's threads do not survive a fork. Raises :class:`InvalidSetting`.
         """
         module = _module("google.cloud.kms_v1")
-        with _translated(key):
-            client = module.KeyManagementServiceClient(transport="rest")
+        client = _called(key, lambda: module.KeyManagementServiceClient(transport="rest"))
         return cls(client, key)
 
     def __repr__(self) -> str:
@@ -63,8 +63,7 @@ class GoogleKms(Unpicklable):
 
     def current_epoch(self) -> str:
         """The primary version of the key."""
-        with _translated(self._key):
-            key = self._client.get_crypto_key(name=self._key, **self._options)
+        key = self._asked("get_crypto_key", name=self._key)
         if key.purpose.name != "ENCRYPT_DECRYPT" or not key.primary.name:
             raise InvalidSetting(
                 f"{self._key} is no key for symmetric encryption with a primary version",
@@ -74,11 +73,9 @@ class GoogleKms(Unpicklable):
 
     def epochs(self) -> Sequence[str]:
         """The versions that are enabled."""
-        with _translated(self._key):
-            found = self._client.list_crypto_key_versions(
-                request={"parent": self._key, "filter": "state=ENABLED"}, **self._options
-            )
-            names = [str(version.name) for version in found]
+        request = {"parent": self._key, "filter": "state=ENABLED"}
+        pager = self._asked("list_crypto_key_versions", request=request)
+        names = _called(self._key, lambda: [str(version.name) for version in pager])
         return sorted(names, key=_number)
 
     def wrap(self, secret: bytes, context: bytes) -> tuple[str, bytes]:
@@ -92,8 +89,7 @@ class GoogleKms(Unpicklable):
             "additional_authenticated_data": data,
             "additional_authenticated_data_crc32c": self._crc32c(data),
         }
-        with _translated(epoch):
-            said = self._client.encrypt(request=request, **self._options)
+        said = self._asked("encrypt", request=request)
         if not (
             said.verified_plaintext_crc32c
             and said.verified_additional_authenticated_data_crc32c
@@ -117,8 +113,10 @@ class GoogleKms(Unpicklable):
             "additional_authenticated_data": data,
             "additional_authenticated_data_crc32c": self._crc32c(data),
         }
-        with _translated(epoch, self._is_destroyed):
-            said = self._client.decrypt(request=request, **self._options)
+        try:
+            said = self._asked("decrypt", request=request)
+        except _BadRequest as refused:
+            raise self._why_closed(epoch, str(refused)) from None
         if said.plaintext_crc32c != self._crc32c(said.plaintext):
             raise _garbled()
         return bytes(said.plaintext)
@@ -128,24 +126,33 @@ class GoogleKms(Unpicklable):
 
         Ended between the two, it leaves a version that is used for nothing; the next one makes another.
         """
-        with _translated(self._key):
-            version = self._client.create_crypto_key_version(
-                request={"parent": self._key, "crypto_key_version": {}}, **self._options
-            )
-            until = time.monotonic() + ROTATION_SECONDS
-            while version.state.name == "PENDING_GENERATION":
-                if time.monotonic() > until:
-                    raise KeysUnavailable(f"{version.name} is still being made: try again later")
-                time.sleep(_POLL_SECONDS)
-                version = self._client.get_crypto_key_version(name=version.name, **self._options)
-            self._client.update_crypto_key_primary_version(
-                name=self._key, crypto_key_version_id=str(_number(version.name)), **self._options
-            )
+        request: dict[str, Any] = {"parent": self._key, "crypto_key_version": {}}
+        version = self._asked("create_crypto_key_version", request=request)
+        until = time.monotonic() + ROTATION_SECONDS
+        while version.state.name == "PENDING_GENERATION":
+            if time.monotonic() > until:
+                raise KeysUnavailable(f"{version.name} is still being made: try again later")
+            time.sleep(_POLL_SECONDS)
+            version = self._asked("get_crypto_key_version", name=version.name)
+        self._asked(
+            "update_crypto_key_primary_version",
+            name=self._key,
+            crypto_key_version_id=str(_number(version.name)),
+        )
         return str(version.name)
 
-    def _is_destroyed(self, epoch: str) -> bool:
-        version = self._client.get_crypto_key_version(name=epoch, **self._options)
-        return str(version.state.name) == "DESTROYED"
+    def _why_closed(self, epoch: str, words: str) -> LedgerError:
+        """Why Google does not open what is said to be of this version; a status alone does not tell."""
+        state = str(self._asked("get_crypto_key_version", name=epoch).state.name)
+        if state == "ENABLED":
+            return WrongKey(f"{epoch} does not open a wrapped key: {words}")
+        if state == "DESTROYED":
+            return KeyMissing(f"the key version {epoch} is destroyed")
+        return KeysUnavailable(f"the key version {epoch} is in the state {state}")
+
+    def _asked(self, method: str, **arguments: Any) -> Any:
+        call = getattr(self._client, method)
+        return _called(self._key, lambda: call(**arguments, **self._options))
 
 
 def _number(version: str) -> int:
@@ -179,43 +186,40 @@ def _retry() -> Any:
     )
 
 
-@contextmanager
-def _translated(name: str, is_destroyed: Any = None) -> Generator[None]:
-    """Around a call: nothing of it is logged, and what Google's library raises comes out as one of ours."""
+class _BadRequest(KeysUnavailable):
+    """Google answered 400: what that means depends on what was asked."""
+
+
+def _called(name: str, call: Callable[[], T]) -> T:
+    """The answer of a call. Nothing of it is logged; what Google's library raises comes out as one of ours.
+
+    Its own errors are left behind: they hold the request, and with it secrets (S4).
+    """
     try:
         with unlogged("google"):
-            yield
+            return call()
     except LedgerError:
         raise
     except Exception as error:
         found = _said(name, error)
         if found is None:
             raise
-        if is_destroyed and _is(error, "FailedPrecondition"):
-            with _translated(name):
-                if is_destroyed(name):
-                    found = KeyMissing(f"the key version {name} is destroyed")
-        raise found from error
-
-
-def _is(error: Exception, *kinds: str) -> bool:
-    errors = _module("google.api_core.exceptions")
-    return isinstance(error, tuple(getattr(errors, kind) for kind in kinds))
+    raise found
 
 
 def _said(name: str, error: Exception) -> LedgerError | None:
     """The error in our words; ``None`` for one that does not come from Google's library."""
     words = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    if _is(error, "NotFound"):
+    errors = _module("google.api_core.exceptions")
+    if isinstance(error, errors.NotFound):
         return KeyMissing(f"Google Cloud KMS has no key {name}: {words}")
-    if _is(error, "FailedPrecondition"):  # itself a kind of the next
-        return KeysUnavailable(f"{name} cannot be used now: {words}")
-    if _is(error, "InvalidArgument"):
-        return WrongKey(f"{name} does not open a wrapped key: {words}")
+    if isinstance(error, errors.BadRequest):
+        return _BadRequest(f"Google Cloud KMS does not do it for {name}: {words}")
     others = (
+        errors.GoogleAPIError,
         _module("google.auth.exceptions").GoogleAuthError,
         _module("requests").RequestException,
     )
-    if _is(error, "GoogleAPIError") or isinstance(error, others):
+    if isinstance(error, others):
         return KeysUnavailable(f"Google Cloud KMS does not do it for {name}: {words}")
     return None

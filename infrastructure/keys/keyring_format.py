@@ -54,7 +54,8 @@ def decode(data: bytes, name: str) -> tuple[EpochKey, ...]:
         raise NewerFormat(
             f"{name} is a keyring of version {version}: this software knows {VERSION}"
         )
-    if document.keys() != {"format", "version", "epochs"} or version != VERSION:
+    known = type(version) is int and version == VERSION
+    if not known or document.keys() != {"format", "version", "epochs"}:
         raise WrongKey(f"{name} is damaged: it is not of the form of a keyring")
     listed = items_of(document["epochs"])
     if not listed:

@@ -40,12 +40,13 @@ class MovedKeys(Unpicklable):
 
     def unwrap(self, epoch: str, wrapped: bytes, context: bytes) -> bytes:
         """By the provider that knows the epoch. Raises :class:`KeyMissing` where none does."""
+        said: list[str] = []
         for provider in (self._current, *self._former):
             try:
                 return provider.unwrap(epoch, wrapped, context)
-            except KeyMissing:
-                continue
-        raise KeyMissing(f"no key provider of this ledger knows the epoch {epoch[:256]!r}")
+            except KeyMissing as error:
+                said.append(str(error))
+        raise KeyMissing("no key provider of this ledger has the key: " + "; ".join(said))
 
     def rotate(self) -> str:
         """Of the current provider."""

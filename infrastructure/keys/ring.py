@@ -12,7 +12,7 @@ from threading import RLock
 
 from compaction_ledger.domain.erasure import Subject
 from compaction_ledger.domain.errors import DamagedLog, Erased, KeyMissing
-from compaction_ledger.domain.keys import KeyProvider
+from compaction_ledger.domain.keys import KeyEpochs, KeyProvider
 from compaction_ledger.infrastructure import forking
 from compaction_ledger.infrastructure.event_store.cipher import PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import key_of
@@ -149,16 +149,14 @@ class KeyRing:
     # --- rotation ---
 
     def rotate(self) -> str:
-        """Begin a new epoch, and wrap every data key anew; the epoch (S2).
-
-        What is interrupted is resumed by :meth:`rewrap`.
-        """
-        epoch = self.provider.rotate()
-        self.rewrap()
-        return epoch
+        """Begin a new epoch, under which :meth:`rewrap` wraps every data key anew; the epoch (S2)."""
+        return self.provider.rotate()
 
     def rewrap(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Wrap under the current epoch whatever is wrapped under another; how many keys it was (S2)."""
+        """Wrap under the current epoch whatever is wrapped under another; how many keys it was (S2).
+
+        No ciphertext changes. What is interrupted is completed by doing it again.
+        """
         epoch, done = self.provider.current_epoch(), 0
         total = sum(number for name, number in self._store.count().items() if name != epoch)
         while found := self._store.older_than(epoch, _BATCH):
@@ -176,11 +174,13 @@ class KeyRing:
         secret = self.provider.unwrap(key.epoch, key.wrapped, context)
         return WrappedKey(key.id, *self.provider.wrap(secret, context))
 
-    def epochs(self) -> dict[str, int]:
-        """How many data keys are wrapped under each epoch, the oldest first."""
+    def epochs(self) -> KeyEpochs | None:
+        """How many data keys are wrapped under each epoch; none where nothing is encrypted yet."""
         counted = self._store.count()
+        if not counted:
+            return None
         known = {epoch: counted.pop(epoch, 0) for epoch in self.provider.epochs()}
-        return {**counted, **known}
+        return KeyEpochs(self.provider.name, self.provider.current_epoch(), {**counted, **known})
 
     # --- erasures (the port) ---
 

@@ -15,8 +15,10 @@ from urllib.request import (
     HTTPRedirectHandler,
     HTTPSHandler,
     OpenerDirector,
+    ProxyHandler,
     Request,
     build_opener,
+    getproxies,
 )
 
 from compaction_ledger.domain.errors import InvalidSetting, KeysUnavailable
@@ -55,7 +57,11 @@ class VaultClient(Unpicklable):
         self._headers = {"X-Vault-Request": "true", "Content-Type": "application/json"}
         if namespace:
             self._headers["X-Vault-Namespace"] = _header(namespace, "VAULT_NAMESPACE")
-        self._opener: OpenerDirector = build_opener(HTTPSHandler(context=tls), _Redirects())
+        # A proxy is used for https only, where it sees nothing: over http it would be given the token.
+        proxies = {kind: url for kind, url in getproxies().items() if kind in {"https", "no"}}
+        self._opener: OpenerDirector = build_opener(
+            HTTPSHandler(context=tls), ProxyHandler(proxies), _Redirects()
+        )
 
     @classmethod
     def by_environment(cls, environment: Mapping[str, str]) -> VaultClient:

@@ -26,6 +26,7 @@ GRANT EXECUTE ON FUNCTION
     {schema}.append_event,
     {schema}.append_events,
     {schema}.subject_of,
+    {schema}.subject_with_key,
     {schema}.mark_transaction,
     {schema}.last_commit_of
 TO {writer};

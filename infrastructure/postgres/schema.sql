@@ -33,7 +33,9 @@ CREATE TABLE {schema}.subjects (
     scope        text COLLATE "C" NOT NULL,
     conversation text COLLATE "C" NOT NULL,
     reference    text COLLATE "C" NOT NULL UNIQUE,
-    state        text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased'))
+    state        text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'erased')),
+    -- The id of the data key that its payloads are encrypted with; empty where they are not. The key is elsewhere.
+    key          text COLLATE "C" NOT NULL DEFAULT ''
 );
 
 CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -41,8 +43,27 @@ BEGIN
     RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'CL003';
 END $$;
 
+-- One change is possible in the log: of an erased subject, the payload of an event that was not encrypted is removed.
+-- Its envelope, its leaf and its place stay.
+CREATE FUNCTION {schema}.refuse_change_of_event() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    sealed text := convert_from(OLD.envelope, 'UTF8');
+BEGIN
+    IF TG_OP = 'UPDATE' AND NEW.state = '' AND NEW.idx = OLD.idx AND NEW.originator_id = OLD.originator_id
+        AND NEW.originator_version = OLD.originator_version AND NEW.topic = OLD.topic
+        AND NEW.leaf = OLD.leaf AND NEW.envelope = OLD.envelope AND position('"key":""' IN sealed) > 0
+        AND EXISTS (
+            SELECT 1 FROM {schema}.subjects AS s
+            WHERE s.state = 'erased' AND s.reference = substring(sealed FROM '"subject":"([0-9a-f]{32})"')
+        )
+    THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'CL003';
+END $$;
+
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {schema}.stored_events
-    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change();
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_change_of_event();
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON {schema}.stored_events
     FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_change();
 
@@ -54,7 +75,8 @@ $$;
 -- Append one event and seal it (L1, L3), in one statement: so the head is locked for as long as a commit takes and
 -- never for as long as a client does. The writer gives the envelope in two pieces, between which stand the hash of
 -- the stream's previous envelope and the time. The clock is read after the head is locked; where it is outside of
--- the times that the writer's decision holds for, nothing is stored (CL001).
+-- the times that the writer's decision holds for, nothing is stored (CL001). Nor is anything of an erased subject, save
+-- that it is erased (CL004). Which subject it is stands in the last piece of the envelope.
 CREATE FUNCTION {schema}.append_event(
     not_before bigint, not_after bigint, stream text, version bigint, topic text, payload bytea,
     before text, after text,
@@ -71,6 +93,11 @@ BEGIN
     recorded := {schema}.store_clock();
     IF recorded < not_before OR recorded >= not_after THEN
         RAISE EXCEPTION 'it is now %', recorded USING ERRCODE = 'CL001';
+    END IF;
+    IF EXISTS (
+        SELECT 1 FROM {schema}.subjects AS s WHERE s.reference = split_part(after, '"', 10) AND s.state = 'erased'
+    ) AND topic NOT LIKE 'Erasure%' THEN
+        RAISE EXCEPTION 'the conversation was erased' USING ERRCODE = 'CL004';
     END IF;
     SELECT encode(e.leaf, 'hex') INTO previous FROM {schema}.stored_events AS e
         WHERE e.originator_id = stream ORDER BY e.originator_version DESC LIMIT 1;
@@ -108,6 +135,67 @@ BEGIN
     RETURN (SELECT s.reference FROM {schema}.subjects AS s
         WHERE s.name = {schema}.conversation_name(of_scope, of_conversation));
 END $$;
+
+-- The subject of a conversation; the reference that is given is kept where it has none, and so is the key.
+CREATE FUNCTION {schema}.subject_with_key(of_scope text, of_conversation text, new_reference text, new_key text)
+RETURNS {schema}.subjects LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    of_name bytea := {schema}.conversation_name(of_scope, of_conversation);
+    found {schema}.subjects;
+BEGIN
+    INSERT INTO {schema}.subjects (name, scope, conversation, reference, key)
+        VALUES (of_name, of_scope, of_conversation, new_reference, new_key)
+        ON CONFLICT (name) DO NOTHING;
+    UPDATE {schema}.subjects AS s SET key = new_key WHERE s.name = of_name AND s.key = '' AND s.state = 'live';
+    SELECT * INTO STRICT found FROM {schema}.subjects AS s WHERE s.name = of_name;
+    RETURN found;
+END $$;
+
+-- What an erasure does beside being recorded. It is for the owner of the ledger: no role is given these.
+CREATE FUNCTION {schema}.mark_erased(of_reference text) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE {schema}.subjects SET state = 'erased' WHERE reference = of_reference
+$$;
+
+CREATE FUNCTION {schema}.forget_name(of_reference text) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE {schema}.subjects SET name = sha256(convert_to('erased ' || reference, 'UTF8')), scope = '',
+        conversation = reference, state = 'erased'
+    WHERE reference = of_reference
+$$;
+
+-- Delete a conversation with all its lines and revisions.
+CREATE FUNCTION {schema}.forget_conversation(of_scope text, of_conversation text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    of_key bigint;
+BEGIN
+    SELECT c.key INTO of_key FROM {schema}.conversations AS c
+        WHERE c.name = {schema}.conversation_name(of_scope, of_conversation) FOR UPDATE;
+    DELETE FROM {schema}.message_revisions AS r WHERE r.conversation = of_key;
+    DELETE FROM {schema}.messages AS m WHERE m.conversation = of_key;
+    DELETE FROM {schema}.runs AS r WHERE r.conversation = of_key;
+    DELETE FROM {schema}.conversations AS c WHERE c.key = of_key;
+END $$;
+
+-- Remove the payloads of an erased subject that are not encrypted; how many.
+CREATE FUNCTION {schema}.blank_payloads(of_reference text) RETURNS bigint LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH blanked AS (
+        UPDATE {schema}.stored_events AS e SET state = ''
+        WHERE position(convert_to('"subject":"' || of_reference || '"', 'UTF8') IN e.envelope) > 0
+            AND position(convert_to('"key":""', 'UTF8') IN e.envelope) > 0
+            AND e.topic NOT LIKE 'Erasure%' AND e.state <> ''
+        RETURNING 1
+    )
+    SELECT count(*) FROM blanked
+$$;
 
 -- The last transaction that each connection committed: so a client whose commit was not answered learns whether it
 -- happened (A9). A connection is known here by what its client calls it, also through a pooler. A week is much longer
@@ -1186,9 +1274,6 @@ CREATE INDEX history_places_by_shelf ON {schema}.history_places (shelf);
 CREATE INDEX history_places_newest ON {schema}.history_places (conversation, rank, key);
 CREATE INDEX history_places_by_terms ON {schema}.history_places USING gin (terms)
     WITH (fastupdate = off); -- each search would have to look through what is pending
-
--- Nothing yet.
-CREATE TABLE {schema}.placeholder (id integer);
 
 -- The tree over the log (proof.md K1), and who signs it.
 

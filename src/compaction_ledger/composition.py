@@ -172,10 +172,10 @@ def open_sqlite(
             store=lambda: store_status(database),
             originals=SQLiteOriginals(database),
             history=None if read_only else SQLiteHistoryIndex(database),
-            tree=SQLiteTree(database),
-            places=places_of(path, settings),
             ring=ring,
             scrub=partial(scrub, database),
+            tree=SQLiteTree(database),
+            places=places_of(path, settings),
         )
     except BaseException:
         database.close()
@@ -209,9 +209,9 @@ def open_postgres(
         store=opened.store,
         originals=opened.originals,
         history=opened.history,
+        ring=opened.ring,
         tree=opened.tree,
         places=places_of(url, settings),
-        ring=opened.ring,
     )
 
 

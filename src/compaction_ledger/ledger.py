@@ -13,6 +13,7 @@ from compaction_ledger.domain.assembly import Assembly, Fallback, Options
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
+from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
 from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import (
     Progress,
@@ -674,6 +675,27 @@ class Ledger:
         from compaction_ledger.signing_parts import signer_keys  # noqa: PLC0415 - on first use
 
         return signer_keys(self._parts)
+
+    def key_epochs(self) -> KeyEpochs | None:
+        """Which key-encryption keys wrap the data keys; ``None`` where there are none yet (S1)."""
+        return self._ring().epochs()
+
+    def rotate_keys(self, progress: Progress | None = None) -> int:
+        """Make a new key-encryption key, and wrap every data key anew; how many (S2).
+
+        Nothing that is encrypted changes. What is interrupted is completed by :meth:`rewrap_keys`.
+        """
+        self._ring().rotate()
+        return self.rewrap_keys(progress)
+
+    def rewrap_keys(self, progress: Progress | None = None) -> int:
+        """Wrap anew whatever is wrapped under a former key-encryption key; how many (S2)."""
+        return self._ring().rewrap(progress)
+
+    def _ring(self) -> KeyRotation:
+        if self._parts.ring is None:
+            raise InvalidSetting("this ledger was put together without keys", place="keys")
+        return self._parts.ring
 
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation of the transcripts."""

@@ -447,6 +447,11 @@ def test_every_function_is_granted_by_name_or_to_nobody(world: World) -> None:
     granted = {name: to for _, name, to in world.execute(world.owner, FUNCTIONS, *roles, schemas)}
     assert {name for name, to in granted.items() if not to} == {
         "refuse_change",
+        "refuse_change_of_event",
+        "mark_erased",
+        "forget_name",
+        "forget_conversation",
+        "blank_payloads",
         "may_take_slot",
         "settle_admission",
         "ripen_work",

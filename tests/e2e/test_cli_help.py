@@ -9,7 +9,17 @@ from command_line import call, run
 
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
-    *("status", "verify", "checkpoint", "prove", "rebuild", "migrate", "import-summary", "check"),
+    *(
+        "status",
+        "verify",
+        "erase",
+        "checkpoint",
+        "prove",
+        "rebuild",
+        "migrate",
+        "import-summary",
+        "check",
+    ),
     *("version", "keys", "window"),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 from backends import SQLiteBackend
-from histories import CONVERSATION, SCOPE, bring_in, every_kind, fill, made_up_job, present_job
+from histories import (
+    CONVERSATION,
+    SCOPE,
+    Worker,
+    bring_in,
+    every_kind,
+    fill,
+    made_up_job,
+    present_job,
+)
 
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import DamagedLog, LedgerError
@@ -27,8 +36,11 @@ Change = Callable[[sqlite3.Connection], object]
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with every kind of fact, projected and closed."""
-    store = SQLiteBackend(tmp_path_factory.mktemp("original"))
+    """A ledger with every kind of fact, projected and closed; its payloads can be read by everybody.
+
+    What is done to encrypted ones stands in ``test_manipulations.py``.
+    """
+    store = SQLiteBackend(tmp_path_factory.mktemp("original"), settings=Settings(encryption="off"))
     parts = store.open()
     fill(parts, 80)
     every_kind(parts)
@@ -333,9 +345,24 @@ def chained(connection: sqlite3.Connection, **changes: object) -> None:
     reseal(connection, 4, previous=leaf.hex(), **changes)
 
 
-def test_another_key_within_a_stream_is_no_finding(copy: Path) -> None:
-    """Encryption may be turned on, or a key be replaced, between two events of a stream (S1)."""
-    assert tampered(copy, lambda connection: chained(connection, key="epoch-1/7")).ok
+def test_another_key_than_the_payload_names_is_found(copy: Path) -> None:
+    """An event that is not encrypted names no key (S1)."""
+    codes = found(tampered(copy, lambda connection: chained(connection, key="epoch-1/7")))
+    assert codes[0] == ("seal", SUMMARY)
+
+
+def test_encryption_may_be_turned_on_within_a_stream(original: Path, tmp_path: Path) -> None:
+    """Each envelope names its own key, and its leaf covers that (S1)."""
+    store = SQLiteBackend(tmp_path)
+    shutil.copy(original, store.path)
+    parts = store.open()
+    before = parts.context.log.size()
+    Worker(parts, present_job(parts, 20), "again").claim()
+    Worker(parts, present_job(parts, 60)).claim()
+    envelopes = [parse(row.envelope) for row in store.recorder().rows(0, 100)]
+    assert [len(envelope.key) for envelope in envelopes if envelope] == [0] * before + [32] * 2
+    assert Ledger(parts, Settings()).verify().ok
+    store.close()
 
 
 def test_another_subject_within_a_stream_is_found(copy: Path) -> None:
@@ -346,8 +373,9 @@ def test_another_subject_within_a_stream_is_found(copy: Path) -> None:
 
 @pytest.mark.parametrize("named", ["", ", scope = 'gone', conversation = 'gone'"])
 def test_the_reference_of_an_erased_conversation_stands_for_none(copy: Path, named: str) -> None:
-    """S3: the log still verifies, whether or not the row still says whom the reference stood for."""
-    assert tampered(copy, f"UPDATE subjects SET state = 'erased'{named}").ok
+    """S3: only the log says what was erased: a row that says so by itself hides a conversation."""
+    verification = tampered(copy, f"UPDATE subjects SET state = 'erased'{named}")
+    assert found(verification) == [("erasure", None)]
 
 
 def test_another_conversations_reference_is_found(copy: Path) -> None:

@@ -57,11 +57,14 @@ def answering(status: int, body: bytes, content_type: str = "application/xml") -
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """The address of a server for a WSGI application, ended with the context."""
+def serving(app: Any, certificate: tuple[str, str] | None = None) -> Iterator[str]:
+    """The address of a server for a WSGI application, ended with the context.
+
+    With the paths of a certificate and its key it speaks TLS.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     werkzeug = pytest.importorskip("werkzeug.serving", reason="werkzeug is not installed")
-    server = werkzeug.make_server("127.0.0.1", 0, app, threaded=True)
+    server = werkzeug.make_server("127.0.0.1", 0, app, threaded=True, ssl_context=certificate)
     thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

@@ -134,6 +134,7 @@ class SQLiteBackend:
     folder: Path
     clock: Clock = field(default_factory=Clock)
     name: str = "sqlite"
+    settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
         self.path = self.folder / "ledger.db"
@@ -144,7 +145,7 @@ class SQLiteBackend:
             self.path,
             policy=WindowPolicy(),
             registry=registry,
-            settings=Settings(),
+            settings=self.settings,
             clock=self.clock,
         )
         self._to_close.append(parts.close)

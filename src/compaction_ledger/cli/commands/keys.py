@@ -1,4 +1,4 @@
-"""The commands of `keys`: what signs a ledger."""
+"""The commands of `keys`: what signs a ledger, and what its payloads are encrypted with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def show(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """The public keys that sign the log, or signed it: what others verify with.
+    """The keys that sign the log, or signed it, and those that data keys are wrapped with.
+
+    Of the signer's keys these are the public ones: what others verify with.
 
     \b
     Example:
@@ -41,7 +43,7 @@ def show(
 
     call = Call.of(ctx, ledger, json=json)
     with Ledger.open(call.place, create=False, read_only=True) as opened:
-        document = KeysDocument.of(opened.signer_keys())
+        document = KeysDocument.of(opened.signer_keys(), opened.key_epochs())
     call.answer(document, show_keys)
 
 
@@ -67,12 +69,58 @@ def rotate_signer(
     with Ledger.open(call.place, create=False, read_only=True) as opened:
         files = opened.signer_keys()
         files.rotate(overlap=overlap)
-        document = KeysDocument.of(files)
+        document = KeysDocument.of(files, opened.key_epochs())
+    call.answer(document, show_keys)
+
+
+def rotate(
+    ctx: typer.Context,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a new key-encryption key, and wrap every data key anew.
+
+    What is encrypted stays as it is. If it is interrupted, `keys rewrap` completes it.
+
+    \b
+    Example:
+      compaction-ledger keys rotate
+    """
+    _rewrap(Call.of(ctx, ledger, json=json), new_epoch=True)
+
+
+def rewrap(
+    ctx: typer.Context,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Wrap anew what is wrapped with a former key-encryption key.
+
+    After a rotation that was interrupted, or when another provider holds the keys now.
+
+    \b
+    Example:
+      compaction-ledger keys rewrap
+    """
+    _rewrap(Call.of(ctx, ledger, json=json), new_epoch=False)
+
+
+def _rewrap(call: Call, *, new_epoch: bool) -> None:
+    from compaction_ledger.cli.documents.signing import KeysDocument
+    from compaction_ledger.cli.screen import progress
+    from compaction_ledger.cli.views.signing import show_keys
+
+    with call.open() as opened:
+        with progress("Wrapping") as report:
+            count = opened.rotate_keys(report) if new_epoch else opened.rewrap_keys(report)
+        document = KeysDocument.of(opened.signer_keys(), opened.key_epochs(), count)
     call.answer(document, show_keys)
 
 
 for _name, _command, _in_short in (
-    ("show", show, "The public keys that sign the log."),
+    ("show", show, "Which keys there are."),
+    ("rotate", rotate, "Make a new key-encryption key."),
+    ("rewrap", rewrap, "Wrap anew what a former key wraps."),
     ("rotate-signer", rotate_signer, "Sign with a new key from now on."),
 ):
     keys.command(_name, short_help=_in_short)(_command)

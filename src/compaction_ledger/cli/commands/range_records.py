@@ -14,6 +14,7 @@ from compaction_ledger.cli.documents.records import (
     SummaryRecord,
 )
 from compaction_ledger.domain.conversation import PAIRS_PER_RANGE
+from compaction_ledger.domain.erasure import ErasedFact
 from compaction_ledger.domain.errors import (
     InvalidInput,
     InvalidJob,
@@ -125,5 +126,6 @@ def event_record(entry: Recorded, key: StreamKey | None) -> EventRecord:
         from_pair=of_range.from_pair if of_range else None,
         to_pair=of_range.from_pair + PAIRS_PER_RANGE - 1 if of_range else None,
         run=key.run if isinstance(key, WindowKey) else None,
+        erased=isinstance(entry.fact, ErasedFact),
         fact=_FACT.dump_python(entry.fact, mode="json"),
     )

@@ -277,6 +277,9 @@ class EventRecord(Document):
     run: str | None
     """The run whose window it is about; `null` for an event of a range or a delivery of a conversation."""
 
+    erased: bool
+    """Whether its conversation was erased: then `fact` holds what its envelope still tells."""
+
     fact: dict[str, Any]
     """As stored; its members depend on name and schema version."""
 

@@ -16,6 +16,7 @@ from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.erasing import EraseDocument
 from compaction_ledger.cli.documents.exporting import ExportDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
@@ -53,6 +54,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "status": StatusDocument,
     "verify": VerifyDocument,
     "export": ExportDocument,
+    "erase": EraseDocument,
     "checkpoint": CheckpointDocument,
     "prove": ProveDocument,
     "keys": KeysDocument,

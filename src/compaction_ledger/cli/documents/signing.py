@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compaction_ledger.cli.documents.common import Count, Document, Hash
+from compaction_ledger.domain.keys import KeyEpochs
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
 from compaction_ledger.domain.proof.inclusion import InclusionProof, WitnessRequest
 from compaction_ledger.domain.proof.merkle import leaf_hash
@@ -139,13 +140,47 @@ class SignerKeyRecord(Document):
         return cls(key=str(key), id=key.key_id.hex(), signs=key in active)
 
 
+class KeyEpochRecord(Document):
+    """A key-encryption key: data keys are wrapped with it."""
+
+    epoch: str
+    """How the provider names it."""
+
+    data_keys: Count
+    """How many data keys are wrapped with it."""
+
+    current: bool
+    """Whether new data keys are."""
+
+
 class KeysDocument(Document):
-    """`compaction-ledger keys show` and `keys rotate-signer`. It holds nothing secret."""
+    """`compaction-ledger keys`."""
 
     signers: list[SignerKeyRecord]
-    """Those that sign come first. None is there before the first checkpoint."""
+    """The keys of the signer, the oldest first."""
+
+    provider: str | None
+    """Who holds the key-encryption keys; `null` where nothing is encrypted yet."""
+
+    epochs: list[KeyEpochRecord]
+    """The key-encryption keys, the oldest first."""
+
+    rewrapped: Count
+    """How many data keys were wrapped anew by this command."""
 
     @classmethod
-    def of(cls, files: SignerKeyFiles) -> KeysDocument:
+    def of(
+        cls, files: SignerKeyFiles, epochs: KeyEpochs | None, rewrapped: int = 0
+    ) -> KeysDocument:
         active = files.active_keys()
-        return cls(signers=[SignerKeyRecord.of(key, active) for key in files.verifier_keys()])
+        return cls(
+            signers=[SignerKeyRecord.of(key, active) for key in files.verifier_keys()],
+            provider=None if epochs is None else epochs.provider,
+            epochs=[
+                KeyEpochRecord(epoch=name, data_keys=count, current=name == epochs.current)
+                for name, count in epochs.data_keys.items()
+            ]
+            if epochs
+            else [],
+            rewrapped=rewrapped,
+        )

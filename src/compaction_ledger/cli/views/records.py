@@ -144,6 +144,8 @@ def _outcome(attempt: AttemptRecord) -> str:
 
 
 def _about(event: EventRecord) -> str:
+    if event.erased or event.event in _OF_ERASURE:
+        return _what(event)
     return f"{_where(event)}: {_what(event)}"
 
 
@@ -155,10 +157,13 @@ def _where(event: EventRecord) -> str:
 
 
 def _what(event: EventRecord) -> str:
+    if event.erased:
+        return f"erased ({event.fact['subject']})"
     tell = _TELL.get(event.event)
     return tell(event.fact) if tell else ""
 
 
+_OF_ERASURE = ("ErasureRequested", "ErasureCompleted")
 _TELL: dict[str, Callable[[dict[str, Any]], str]] = {
     "RangeClaimed": lambda fact: f"by {fact['holder']}",
     "AttemptStarted": lambda fact: f"attempt {fact['number']}",
@@ -177,5 +182,7 @@ _TELL: dict[str, Callable[[dict[str, Any]], str]] = {
     "ChunkCompleted": lambda fact: f"{len(fact['text']):,} characters",
     "ChunkClaimReleased": lambda fact: str(fact["reason"]),
     "PinAccepted": lambda fact: f"{fact['pin_id']}, in message {fact['message']}",
+    "ErasureRequested": lambda fact: str(fact["subject"]),
+    "ErasureCompleted": lambda fact: str(fact["subject"]),
     "WindowDelivered": lambda fact: f"{fact['tokens']:,} of {fact['limit']:,} tokens",
 }

@@ -50,7 +50,15 @@ def show_proofs(console: Console, document: ProveDocument) -> None:
 
 
 def show_keys(console: Console, document: KeysDocument) -> None:
-    """The signer's keys, each on a line that can be handed on."""
+    """What wraps the data keys, and the signer's keys, each on a line that can be handed on."""
+    if document.epochs:
+        rows = (
+            (one.epoch, one.data_keys, "wraps" if one.current else "") for one in document.epochs
+        )
+        console.print(table("Epoch", "Data keys", "Now", rows=rows, right=["Data keys"]))
+        console.print(f"\nKey-encryption keys of the provider {document.provider}.")
+    if document.rewrapped:
+        console.print(f"{plural(document.rewrapped, 'data key')} wrapped anew.")
     if not document.signers:
         console.print("No key signs this ledger yet: the first checkpoint makes one.")
         return
