@@ -119,6 +119,30 @@ def test_the_signatures_of_witnesses_go_along(ledger: Path, tmp_path: Path) -> N
     assert "The witness w.example saw it at 2025-06-15T15:06:40Z" in said
 
 
+def test_an_erased_conversation(ledger: Path, tmp_path: Path) -> None:
+    """S3: it is exported by its reference, once its erasure is signed, and the log still verifies."""
+    call("checkpoint", ledger=ledger).fine()
+    erased = call("erase", "--conversation", CONVERSATION, "--yes", "--json", ledger=ledger).json
+    reference = erased["erased"][0]["reference"]
+    words = ("export", "--all", "-o", tmp_path / "all.zip")
+    said = call(*words, ledger=ledger).failed("invalid_setting")
+    assert "erased after the checkpoint: sign a new one first" in said
+    assert list(tmp_path.glob("*.zip")) == list(tmp_path.glob(".*.part")) == []
+    document = call(*words, "--sign", "--json", ledger=ledger).fine().json
+    (key,) = document["keys"]
+    code, said = verified(tmp_path / "all.zip", key)
+    assert code == 0
+    assert "6 events cannot be read any more, and the log records their erasure" in said
+    named = ("export", "--conversation", CONVERSATION, "-o", tmp_path / "one.zip")
+    call(*named, ledger=ledger).failed("unknown_conversation")
+    by_reference = ("export", "--subject", reference, "-o", tmp_path / "one.zip")
+    call(*by_reference, ledger=ledger).fine()
+    assert verified(tmp_path / "one.zip", key)[0] == 0
+    with zipfile.ZipFile(tmp_path / "one.zip") as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    assert (manifest["subject"], manifest["conversation"]) == (reference, None)
+
+
 def test_nothing_was_signed(ledger: Path, tmp_path: Path) -> None:
     said = call("export", "--all", "-o", tmp_path / "x.zip", ledger=ledger).failed(
         "invalid_setting"

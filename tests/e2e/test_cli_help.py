@@ -12,6 +12,7 @@ COMMANDS = (
     *(
         "status",
         "verify",
+        "export",
         "erase",
         "checkpoint",
         "prove",
