@@ -23,6 +23,7 @@ from compaction_ledger.domain.errors import (
 )
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
 from compaction_ledger.domain.proof.notes import sign_note
+from compaction_ledger.domain.proof.ports import Node
 from compaction_ledger.infrastructure.keys.file_keyring import FileKeyring
 from compaction_ledger.infrastructure.keys.memory import MemoryWrappedKeys
 from compaction_ledger.infrastructure.keys.ring import KeyRing
@@ -67,6 +68,16 @@ def test_a_log_of_more_than_one_batch(keeper: Keeper) -> None:
     assert whole.checkpoint.size == 30 + 651
     one = check(zipped(keeper.export(Selection(keeper.subject("long")))), [keeper.key])
     assert one.manifest.events == 651
+
+
+def test_damaged_hashes_of_the_tree_are_no_damage(keeper: Keeper, parts: Parts) -> None:
+    """K1: what is kept over the leaves only saves work. The leaves say what the log is."""
+    keeper.summarize("long", 130)
+    keeper.sign()
+    right = keeper.export(Selection(keeper.subject("long")))
+    parts.tree.keep([Node(8, 0, bytes(32)), Node(8, 1, bytes(32))])
+    assert keeper.export(Selection(keeper.subject("long"))) == right
+    assert check(zipped(keeper.export()), [keeper.key]).manifest.checkpoints == [11, 28, 30]
 
 
 def _forms(secret: bytes) -> Iterator[bytes]:

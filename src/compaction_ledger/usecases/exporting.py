@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compaction_ledger.domain.bundles import (
     MAX_CHECKPOINTS,
@@ -32,6 +33,7 @@ from compaction_ledger.domain.ports import Progress
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.proof.merkle import (
     Frontier,
+    check_consistency,
     check_inclusion,
     consistency_proof,
     inclusion_proof,
@@ -40,6 +42,8 @@ from compaction_ledger.domain.proof.merkle import (
 )
 from compaction_ledger.domain.proof.tiles import Tiles
 from compaction_ledger.domain.windows import WindowPolicy
+
+T = TypeVar("T")
 
 PROOFS_AT_ONCE = 256
 """How many proofs share what was read of the tree; then memory is given back."""
@@ -145,7 +149,7 @@ class _Export:
             None if subject is None else self._log.conversation_of(subject),
         )
         write = self._writer.member
-        consistency = list(self._consistency())
+        consistency = self._proved(self._consistency)
         write("manifest.json", [manifest.encode()])
         write("keys.json", [encode_keys(stated.log_keys, stated.witness_keys)])
         write("policy.json", [encode_policy(stated.policy, stated.registry)])
@@ -165,10 +169,20 @@ class _Export:
             raise InvalidProof(f"the checkpoint is of {self._head.origin}, this log is {origin}")
         if self._head.size > size:
             raise InvalidProof(f"{self._head.size} events were signed, the log has {size}")
-        if root_at(self._head.size, Tiles(self._log)) != self._head.root:
+        self._proved(self._check_root)
+
+    def _check_root(self, tiles: Tiles) -> None:
+        if root_at(self._head.size, tiles) != self._head.root:
             raise InvalidProof(
                 f"the first {self._head.size} events are not those that were signed: run verify"
             )
+
+    def _proved(self, prove: Callable[[Tiles], T]) -> T:
+        """What the tree proves: by the hashes that are kept, or, if they do not lead there, by the leaves."""
+        try:
+            return prove(Tiles(self._log))
+        except InvalidProof:
+            return prove(Tiles(self._log, kept=False))
 
     def _before(self, published: Sequence[Published]) -> list[Published]:
         """The older checkpoints of this log, one of each size, the newest that a bundle may hold."""
@@ -179,18 +193,19 @@ class _Export:
         }
         return [found[size] for size in sorted(found)][-MAX_CHECKPOINTS:]
 
-    def _consistency(self) -> Iterator[bytes]:
+    def _consistency(self, tiles: Tiles) -> list[bytes]:
         """What shows that each checkpoint begins the next; each was a head of this very log."""
-        tiles = Tiles(self._log)
+        lines: list[bytes] = []
         following = [*(one.checkpoint for one in self._older), self._head]
         for old, new in pairwise(following):
             if root_at(old.size, tiles) != old.root:
                 raise InvalidProof(
                     f"a checkpoint of size {old.size} was published that is not of this log: run verify"
                 )
-            yield encode_consistency(
-                old.size, new.size, consistency_proof(old.size, new.size, tiles)
-            )
+            proof = consistency_proof(old.size, new.size, tiles)
+            check_consistency(old.size, old.root, new.size, new.root, proof)
+            lines.append(encode_consistency(old.size, new.size, proof))
+        return lines
 
     def _all(self) -> Iterator[bytes]:
         for event in self._checked(openings=self._selection.openings):
@@ -212,14 +227,20 @@ class _Export:
         openings = self._selection.openings
         for start in range(0, len(indices), PROOFS_AT_ONCE):
             chunk = indices[start : start + PROOFS_AT_ONCE]
-            tiles = Tiles(self._log)
-            for event in self._log.events_at(chunk, openings=openings):
-                proof = inclusion_proof(event.index, self._head.size, tiles)
-                leaf = leaf_hash(event.envelope)
-                check_inclusion(leaf, event.index, self._head.size, proof, self._head.root)
+            events = self._log.events_at(chunk, openings=openings)
+            proofs = self._proved(partial(self._inclusion, events))
+            for event, proof in zip(events, proofs, strict=True):
                 yield self._line(event, proof)
             if self._progress:
                 self._progress(start + len(chunk), len(indices))
+
+    def _inclusion(self, events: Sequence[SealedEvent], tiles: Tiles) -> list[Sequence[bytes]]:
+        size, root = self._head.size, self._head.root
+        proofs: list[Sequence[bytes]] = []
+        for event in events:
+            proofs.append(inclusion_proof(event.index, size, tiles))
+            check_inclusion(leaf_hash(event.envelope), event.index, size, proofs[-1], root)
+        return proofs
 
     def _line(self, event: SealedEvent, proof: Sequence[bytes] | None) -> bytes:
         if event.is_erased:
