@@ -97,6 +97,19 @@ def test_k2_keys_may_overlap_up_to_four(folder: Path) -> None:
     assert len(keys.verifier_keys()) == 5
 
 
+def test_k2_an_overlap_is_ended_and_one_key_is_left(folder: Path) -> None:
+    keys = SignerKeys(folder, NAME)
+    (old,) = keys.signers()
+    with pytest.raises(InvalidInput, match="the only key"):
+        keys.retire(old.key_id)
+    new = keys.rotate(overlap=True)
+    with pytest.raises(InvalidInput, match="no key of the id 00000000"):
+        keys.retire(bytes(4))
+    assert keys.retire(old.key_id) == old.verifier_key
+    assert list(keys.active_keys()) == [new]
+    assert list(keys.verifier_keys()) == [new, old.verifier_key]
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o700 | 0o011])
 def test_s4_a_key_that_others_may_read_is_refused(folder: Path, mode: int) -> None:
     SignerKeys(folder, NAME).signers()
