@@ -27,7 +27,7 @@ import re
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
@@ -120,15 +120,9 @@ class Archive:
         """The next member, which must be ``name``, in pieces. It counts once it was read to its end."""
         raw, offset = name.encode("ascii"), self.position
         header = self.read(len(local_header(raw, 0, 0)), name)
-        crc, size = (
-            struct.unpack_from("<L", header, 14)[0],
-            struct.unpack_from("<Q", header, len(header) - 8)[0],
-        )
+        (crc,), (size,) = struct.unpack("<L", header[14:18]), struct.unpack("<Q", header[-8:])
         if header != local_header(raw, crc, size):
-            refuse(
-                name,
-                "not the expected member: another name, a compressed one, or another form of ZIP",
-            )
+            refuse(name, "not here: another name, a compressed member, or another form of ZIP")
         if most is not None and size > most:
             refuse(name, f"{size} bytes, at most {most} are allowed")
         found, left = 0, size
@@ -173,11 +167,14 @@ class Archive:
 # so a key that stands twice, a fraction, NaN or another spelling is refused.
 
 
-def parse_json(place: str, data: bytes) -> Any:
+def parse_json(place: str, data: bytes, parse_float: Callable[[str], Any] = float) -> Any:
     """The JSON in ``data``, in whatever form; no key twice, no NaN."""
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_no_key_twice, parse_constant=_no_constant
+            data.decode("utf-8"),
+            object_pairs_hook=_no_key_twice,
+            parse_constant=_not_here,
+            parse_float=parse_float,
         )
     except (ValueError, RecursionError) as error:
         raise BundleError(place, f"not JSON: {error}") from error
@@ -190,13 +187,13 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+def _not_here(number: str) -> NoReturn:
+    raise ValueError(f"{number} is no number here")
 
 
 def canonical(place: str, data: bytes, *names: str) -> list[Any]:
     """The members of the object in ``data``, which has exactly these, in canonical form."""
-    value = parse_json(place, data)
+    value = parse_json(place, data, _not_here)
     try:
         again = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         is_canonical = again.encode("utf-8") == data
@@ -527,7 +524,7 @@ class Streams:
 class Payloads:
     """What payloads say. Which were erased is known at the end only: the log records it afterwards."""
 
-    def __init__(self, has_openings: bool) -> None:  # noqa: FBT001
+    def __init__(self, *, has_openings: bool) -> None:
         self.has_openings = has_openings
         self.opened = self.plain = self.erased = self.sealed = 0
         self.readable: dict[tuple[str, str], int] = {}  # subject and key: the last event
@@ -539,15 +536,12 @@ class Payloads:
     def check(self, place: str, event: Event, envelope: Envelope) -> None:
         """Check what is stored for an event, and read it if it can be read."""
         key, stored, whose = envelope["key"], event.payload, (envelope["subject"], envelope["key"])
-        if (
-            key or stored
-        ):  # else it was erased: what stood there before encryption was on is blanked
+        # Else it was erased: what was stored before encryption was on is blanked.
+        if key or stored:
             if hashlib.sha256(stored).hexdigest() != envelope["payload"]:
                 refuse(place, "the payload is not the one that was sealed")
             if key and (len(stored) < 77 or stored[0] != 1 or stored[1:17].hex() != key):
-                refuse(
-                    place, "not encrypted in the known form, with the key that the envelope names"
-                )
+                refuse(place, "not encrypted in the known form, with the key that is sealed")
         if event.opening is not None and (not key or not self.has_openings):
             refuse(place, "an opening where there is nothing to open, or where none was announced")
         if event.opening is not None:
@@ -585,10 +579,7 @@ class Payloads:
             elif key and not self.has_openings:
                 self.sealed += len(indices)
             else:
-                refuse(
-                    f"event {indices[0]}",
-                    "it cannot be read, and the bundle records no erasure of it",
-                )
+                refuse(f"event {indices[0]}", "it cannot be read, and no erasure of it is here")
         for (subject, key), index in self.readable.items():
             if subject in self.erasures and (not key or key in self.erasures[subject]):
                 refuse(f"event {index}", "it was erased, and it can be read")
@@ -655,14 +646,12 @@ class Bundle:
     def __init__(self, file: BinaryIO, keys: Sequence[Key], witnesses: Sequence[Key]) -> None:
         read = self.archive = Archive(file)
         self.keys = keys
-        self.streams, self.tree = (
-            Streams(),
-            Tree(),
-        )  # the tree over every envelope, if all are there
+        self.streams = Streams()
+        self.tree = Tree()  # over every envelope, if all are there
         self.roots: dict[int, bytes] = {}  # of this tree, at the size of each checkpoint
         self.indices: set[int] = set()
         self.manifest = parse_manifest("manifest.json", read.whole("manifest.json"))
-        self.payloads = Payloads(self.manifest.openings)
+        self.payloads = Payloads(has_openings=self.manifest.openings)
         if self.manifest.subject is not None and self.manifest.conversation is not None:
             named = self.manifest.conversation
             self.payloads.names[self.manifest.subject] = (named["scope"], named["id"])

@@ -238,6 +238,7 @@ WHOLE: dict[str, tuple[Change, str]] = {
     ),
     "a blank": (lambda m: {**m, "policy.json": m["policy.json"] + b" "}, "policy.json"),
     "NaN": (lambda m: {**m, "policy.json": b'{"prompts":NaN,"window":1}'}, "policy.json"),
+    "a fraction": (lambda m: {**m, "policy.json": b'{"prompts":1.5,"window":1}'}, "policy.json"),
     "infinity": (lambda m: {**m, "policy.json": b'{"prompts":1e999,"window":1}'}, "policy.json"),
     "a huge number": (
         lambda m: {**m, "policy.json": b'{"prompts":' + b"9" * 5000 + b',"window":1}'},
@@ -437,7 +438,7 @@ def test_an_unrecorded_erasure_is_refused(keeper: Keeper) -> None:
     made.summarize("a", 1)
     made.sign()
     changed = edited(made.export(), "events.jsonl", lambda found: found[2].update(opening=None))
-    with pytest.raises(BundleError, match="event 2: it cannot be read, and the bundle records no"):
+    with pytest.raises(BundleError, match="event 2: it cannot be read, and no erasure"):
         check(zipped(changed), [made.key])
 
 
