@@ -7,7 +7,7 @@ them (H2). Whatever is missing, late or damaged degrades to the originals (H9).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -69,10 +69,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Assembly:
-    """A rendered request. ``body`` is its JSON: ``messages``, and ``system`` where that stands apart."""
+    """A rendered request. ``body`` is its JSON: ``messages``, and ``system`` where that stands apart.
+
+    ``pairs`` are those of the conversation that it was made of, sent or not.
+    """
 
     body: bytes
     manifest: Manifest
+    pairs: Sequence[Pair] = field(default=(), repr=False)
 
     @cached_property
     def _parsed(self) -> dict[str, Any]:
@@ -146,7 +150,7 @@ def assemble(
         bytes_allowed=options.budget,
         request_digest=tagged_sha256(REQUEST_TAG, options.shape.encode() + b"\x00" + body),
     )
-    return Assembly(body, manifest)
+    return Assembly(body, manifest, pairs)
 
 
 # --- choosing summaries (H2, V3) --------------------------------------------------------------------

@@ -142,12 +142,17 @@ class DeliveredSummary(Stored):
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPairs(Stored):
-    """Consecutive pairs that were treated alike in a request; ``reason`` where they were left out."""
+    """Consecutive pairs that were treated alike in a request; ``reason`` where they were left out.
+
+    ``source_hash`` is that of these pairs as they were (B1, of however many pairs), so that it can be shown
+    later which messages they were; ``None`` where they were left out, and in what was stored without it.
+    """
 
     from_pair: int
     to_pair: int
     disposition: Literal["verbatim", "summarized", "left_out"]
     reason: str | None
+    source_hash: str | None
 
 
 @dataclass(frozen=True, slots=True)

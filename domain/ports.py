@@ -24,6 +24,7 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
+from compaction_ledger.domain.replay import AnyRow, RowChange
 from compaction_ledger.domain.summarization import SummaryRequest
 from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -257,6 +258,28 @@ class ReadModelStore(ReadModels, Protocol):
 
     def snapshot(self) -> tuple[int, str, RecordValues]:
         """Position, registry fingerprint and records, as they are at one moment."""
+        ...
+
+
+class PastReadModels(ReadModelStore, Protocol):
+    """Read models that follow a log as far as they are told to (P5). They are kept in memory alone."""
+
+    def follow_to(self, log: Log, stop: int, progress: Progress | None = None) -> int:
+        """Apply what is missing of the facts below ``stop``, and return the position."""
+        ...
+
+    def changes_to(
+        self, log: Log, stop: int, progress: Progress | None = None
+    ) -> Sequence[RowChange]:
+        """As :meth:`follow_to`; every row that is another one now, by the event that changed it last."""
+        ...
+
+    def rows(self) -> Iterator[AnyRow]:
+        """Every row of every kind there is."""
+        ...
+
+    def erased(self) -> Mapping[str, int]:
+        """How many of the facts followed so far are erased, by their subject's reference (S3)."""
         ...
 
 

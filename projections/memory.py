@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from compaction_ledger.domain.erasure import ErasedFact
+from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log, OnDamaged, Progress, RecordValues
 from compaction_ledger.domain.prompts import PromptRegistry
 from compaction_ledger.domain.read_models import (
@@ -21,62 +23,22 @@ from compaction_ledger.domain.read_models import (
     WindowDeliveryRow,
     WindowPinRow,
 )
+from compaction_ledger.domain.replay import AnyRow, RowChange
 from compaction_ledger.projections.fold import apply
+from compaction_ledger.projections.memory_rows import MemoryRows
 from compaction_ledger.projections.records import (
     RECORDS,
     AttemptRecord,
     DeliveryRecord,
     RangeRecord,
-    Record,
     SummaryRecord,
     WindowChunkRecord,
     WindowDeliveryRecord,
     WindowPinRecord,
 )
+from compaction_ledger.projections.watched import WatchedRows, row_of
 
 BATCH = 500
-
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
-
-class MemoryRows:
-    """All rows in dictionaries by primary key."""
-
-    def __init__(self) -> None:
-        self.tables: dict[type[Record], dict[Any, Any]] = {record: {} for record in RECORDS}
-
-    def summary(self, identity: str) -> SummaryRecord | None:
-        return self.tables[SummaryRecord].get(identity)
-
-    def range(self, key: tuple[str, str, int]) -> RangeRecord | None:
-        return self.tables[RangeRecord].get(key)
-
-    def attempt(self, key: tuple[str, int]) -> AttemptRecord | None:
-        return self.tables[AttemptRecord].get(key)
-
-    def chunk(self, identity: str) -> WindowChunkRecord | None:
-        return self.tables[WindowChunkRecord].get(identity)
-
-    def pin(self, key: str) -> WindowPinRecord | None:
-        return self.tables[WindowPinRecord].get(key)
-
-    def put(self, record: Record) -> None:
-        kind = type(record)
-        self.tables[kind][kind.keys_of(record)] = record
-
-    def forget(self, scope: str, conversation: str) -> None:
-        """Delete a conversation's rows."""
-        for kind, rows in self.tables.items():
-            self.tables[kind] = {
-                key: row
-                for key, row in rows.items()
-                if (row.scope, row.conversation) != (scope, conversation)
-            }
-
-    def all(self, kind: type[AnyRecord]) -> list[AnyRecord]:
-        """The rows of one table, in the order in which they came."""
-        return list(self.tables[kind].values())
 
 
 AnyWindowRecord = TypeVar(
@@ -96,6 +58,7 @@ class MemoryReadModels:
         self._stop = stop
         self._rows = MemoryRows()
         self._position = 0
+        self._erased: Counter[str] = Counter()
         self._number = 1
         self._rebuilt: MemoryReadModels | None = None
         self._lock = RLock()  # each fact is applied once, whoever follows (P2)
@@ -218,15 +181,56 @@ class MemoryReadModels:
             return self._position, self.registry_fingerprint(), self.records()
 
     def catch_up(self, log: Log, progress: Progress | None = None) -> int:
+        return self._follow(log, None, progress)
+
+    def _follow(
+        self, log: Log, begin: Callable[[Recorded], None] | None, progress: Progress | None
+    ) -> int:
+        """Apply what is new; ``begin`` is told of each fact before it is applied."""
         size = log.size() if self._stop is None else min(self._stop, log.size())
         while self._position < size:
             with self._lock:
                 for entry in log.read(self._position, BATCH, size):
+                    if begin is not None:
+                        begin(entry)
                     apply(self._rows, entry, self._registry)
+                    if isinstance(entry.fact, ErasedFact):
+                        self._erased[entry.fact.subject] += 1
                     self._position = entry.index + 1
             if progress:
                 progress(self._position, max(size, self._position))
         return self._position
+
+    def follow_to(self, log: Log, stop: int, progress: Progress | None = None) -> int:
+        """Apply what is missing up to ``stop`` and no further, and stop there from now on."""
+        self._stop = stop
+        return self.catch_up(log, progress)
+
+    def changes_to(
+        self, log: Log, stop: int, progress: Progress | None = None
+    ) -> Sequence[RowChange]:
+        """As :meth:`follow_to`, and every row that this changed."""
+        with self._lock:
+            rows = WatchedRows(self._rows)
+            self._rows = rows
+            try:
+                self._stop = stop
+                self._follow(log, rows.begin, progress)
+            finally:
+                self._rows = MemoryRows()
+                self._rows.tables = rows.tables
+            return rows.changes()
+
+    def rows(self) -> Iterator[AnyRow]:
+        """Every row of every kind there is."""
+        with self._lock:
+            for kind in RECORDS:
+                yield from map(row_of, self._rows.all(kind))
+
+    def erased(self) -> Mapping[str, int]:
+        """How many of the facts followed so far are erased, by their subject's reference (S3)."""
+        with self._lock:
+            return dict(self._erased)
 
     def rebuild(self, log: Log, progress: Progress | None = None) -> int:
         self._rebuilt = fresh = MemoryReadModels(self._registry, stop=self._stop)

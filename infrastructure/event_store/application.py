@@ -204,7 +204,7 @@ class LedgerLog(Application[UUID]):
         payloads = self._cipher.reader()
         for row in self.sealed.rows_at(indices):
             try:
-                found[row.idx] = recorded(row, payloads)
+                found[row.idx] = self._one(row, payloads)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
         return found
@@ -273,9 +273,10 @@ class LedgerLog(Application[UUID]):
 
     def _recorded(self, rows: Sequence[Row]) -> list[Recorded]:
         payloads = self._cipher.reader()
-        return [
-            recorded(row, payloads) if row.payload else self._blanked(row, payloads) for row in rows
-        ]
+        return [self._one(row, payloads) for row in rows]
+
+    def _one(self, row: Row, payloads: PayloadReader) -> Recorded:
+        return recorded(row, payloads) if row.payload else self._blanked(row, payloads)
 
     def _blanked(self, row: Row, payloads: PayloadReader) -> Recorded:
         """An event without a payload: that was removed with its conversation (S3), or it is damage."""

@@ -40,6 +40,7 @@ from compaction_ledger.domain.window.events import (
     PinAccepted,
     WindowDelivered,
 )
+from compaction_ledger.infrastructure.event_store import older
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -52,7 +53,7 @@ STORED_NAMES: dict[type[Fact], tuple[str, int]] = {  # as it is written now
     RangeCompleted: ("RangeCompleted", 1),
     ClaimReleased: ("ClaimReleased", 1),
     SummaryImported: ("SummaryImported", 1),
-    RequestDelivered: ("RequestDelivered", 1),
+    RequestDelivered: ("RequestDelivered", 2),
     ChunkClaimed: ("ChunkClaimed", 1),
     ChunkAttemptStarted: ("ChunkAttemptStarted", 1),
     ChunkClaimRenewed: ("ChunkClaimRenewed", 1),
@@ -77,8 +78,10 @@ class Reader:
     upcast: Callable[[Any], Fact]
 
 
-OLDER: dict[str, Reader] = {}
-"""By ``name@schema``: every form that was stored once and is not written any more. There is none yet."""
+OLDER: dict[str, Reader] = {
+    "RequestDelivered@1": Reader(older.RequestDelivered1, older.request_delivered),
+}
+"""By ``name@schema``: every form that was stored once and is not written any more."""
 
 
 class Codec:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.identity import ModelIdentity as ModelIdentity
     from compaction_ledger.domain.identity import PromptVersion as PromptVersion
     from compaction_ledger.domain.manifest import Manifest as Manifest
+    from compaction_ledger.domain.moments import Moment as Moment
     from compaction_ledger.domain.ports import Summarizer as Summarizer
     from compaction_ledger.domain.ports import Transcripts as Transcripts
     from compaction_ledger.domain.prompts import DEFAULT_REGISTRY as DEFAULT_REGISTRY
@@ -102,7 +103,12 @@ if TYPE_CHECKING:
     from compaction_ledger.serving import Pace as Pace
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
+    from compaction_ledger.usecases.delivered import Delivered as Delivered
     from compaction_ledger.usecases.history import HistorySearch as HistorySearch
+    from compaction_ledger.usecases.replaying import ConversationThen as ConversationThen
+    from compaction_ledger.usecases.replaying import Difference as Difference
+    from compaction_ledger.usecases.replaying import LedgerThen as LedgerThen
+    from compaction_ledger.usecases.serving_then import ServingOptions as ServingOptions
     from compaction_ledger.usecases.status import LedgerStatus as LedgerStatus
     from compaction_ledger.usecases.stopping import Stopped as Stopped
     from compaction_ledger.usecases.window.compacting import ChunkOutcome as ChunkOutcome
@@ -129,9 +135,12 @@ _HOMES = {
     "ChunkSummarizer": "domain.window.summarization",
     "CompactionReport": "usecases.compaction",
     "Conversation": "domain.conversation",
+    "ConversationThen": "usecases.replaying",
     "DEFAULT_REGISTRY": "domain.prompts",
     "DamagedLog": "domain.errors",
     "DamagedOriginal": "domain.errors",
+    "Delivered": "usecases.delivered",
+    "Difference": "usecases.replaying",
     "DuplicateMessageId": "domain.errors",
     "DynamoDBOriginals": "infrastructure.originals.dynamodb",
     "Exhausted": "domain.errors",
@@ -149,10 +158,12 @@ _HOMES = {
     "Ledger": "ledger",
     "LedgerError": "domain.errors",
     "LedgerStatus": "usecases.status",
+    "LedgerThen": "usecases.replaying",
     "MalformedMessage": "domain.errors",
     "Manifest": "domain.manifest",
     "Message": "domain.conversation",
     "ModelIdentity": "domain.identity",
+    "Moment": "domain.moments",
     "NewMessage": "domain.transcript",
     "NewRun": "domain.transcript",
     "NotAnUpdate": "domain.errors",
@@ -178,6 +189,7 @@ _HOMES = {
     "S3Originals": "infrastructure.originals.s3",
     "ScriptedChunkSummarizer": "infrastructure.summarizers.chunk_scripted",
     "ScriptedSummarizer": "infrastructure.summarizers.scripted",
+    "ServingOptions": "usecases.serving_then",
     "Settings": "settings",
     "SignalStop": "worker",
     "Stopped": "usecases.stopping",

@@ -321,7 +321,7 @@ def reading_from(
     return parts
 
 
-def past_read_models(registry: PromptRegistry, stop: int) -> ReadModelStore:
+def past_read_models(registry: PromptRegistry, stop: int) -> MemoryReadModels:
     """Empty read models that follow a log up to ``stop`` and no further (P5)."""
     return MemoryReadModels(registry, stop=stop)
 

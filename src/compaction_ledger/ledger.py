@@ -15,7 +15,9 @@ from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
 from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
+from compaction_ledger.domain.moments import Moment
 from compaction_ledger.domain.ports import (
+    PastReadModels,
     Progress,
     ReadModels,
     Summarizer,
@@ -41,7 +43,8 @@ from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, OnArchive
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
-from compaction_ledger.usecases.delivering import record_delivery
+from compaction_ledger.usecases.delivered import Delivered, Given, delivered, matching
+from compaction_ledger.usecases.delivering import record_by_setting, record_delivery
 from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep
 from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
@@ -53,6 +56,16 @@ from compaction_ledger.usecases.importing import (
 from compaction_ledger.usecases.looking import Looked, look
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
 from compaction_ledger.usecases.reading import catch_up, rebuild
+from compaction_ledger.usecases.replaying import (
+    ConversationThen,
+    Difference,
+    LedgerThen,
+    differ,
+    find_point,
+    replay_conversation,
+    replay_ledger,
+)
+from compaction_ledger.usecases.serving_then import ServingOptions
 from compaction_ledger.usecases.status import LedgerStatus, ledger_status
 from compaction_ledger.usecases.stopping import NeverStop, Stop
 from compaction_ledger.usecases.streams import stream_of
@@ -354,10 +367,17 @@ class Ledger:
         fallback: Fallback = "newest_originals",
         system: str | None = None,
         next_user: str | None = None,
+        run: str | None = None,
     ) -> Assembly:
-        """The next request to the model within ``budget`` bytes, with the manifest of what it holds."""
+        """The next request to the model within ``budget`` bytes, with the manifest of what it holds.
+
+        Where :attr:`Settings.record_deliveries` is ``on`` it is recorded as given, for ``run``.
+        """
         options = Options(budget, shape, fallback, system, next_user)
-        return assemble_request(self._parts.context, scope, conversation, options)
+        assembly = assemble_request(self._parts.context, scope, conversation, options)
+        if self._settings.record_deliveries == "on":
+            record_by_setting(self._parts.context, assembly, run)
+        return assembly
 
     def record_delivery(
         self, assembly: Assembly, *, run: str | None = None, delivery_id: str | None = None
@@ -367,7 +387,7 @@ class Ledger:
         With a ``delivery_id`` of your own it can be recorded again, after an error, without a second
         record.
         """
-        return record_delivery(self._parts.context, assembly.manifest, run, delivery_id)
+        return record_delivery(self._parts.context, assembly, run, delivery_id)
 
     def import_summary(
         self, job: Job, text: str, *, origin: str, made_at: int | None = None
@@ -525,17 +545,84 @@ class Ledger:
         Index -1 is before the first event. A time means: up to the last event recorded at or before
         it, in the log's order.
         """
-        size = self.size()
-        if index is not None and not -1 <= index < size:
-            raise InvalidSetting(f"the log has no event {index}", place="index")
-        stop = size if index is None else index + 1
-        if time is not None:
-            stop = max(
-                (e.index + 1 for e in self.events(stop=stop) if e.recorded_at <= time), default=0
-            )
-        past = composition.past_read_models(self._parts.context.registry, stop)
+        point = find_point(self._parts.context.log, Moment(index, time))
+        past = composition.past_read_models(self._parts.context.registry, point.position)
         past.catch_up(self._parts.context.log)
         return past
+
+    # --- review ---
+
+    def replay(
+        self,
+        conversation: str,
+        at: Moment,
+        *,
+        scope: str = DEFAULT_SCOPE,
+        serving: ServingOptions | None = None,
+        progress: Progress | None = None,
+    ) -> ConversationThen:
+        """What was known of a conversation at a point of the log, what could be claimed, what was
+        summarized, and what a request would have held (P5). Nothing is written.
+
+        ``serving`` says how that request is to be made. Raises :class:`UnknownConversation`,
+        :class:`InvalidSetting`, :class:`DamagedLog`.
+        """
+        context = self._parts.context
+        point = find_point(context.log, at)
+        return replay_conversation(
+            context,
+            self._past,
+            (scope, conversation),
+            point,
+            serving or ServingOptions(),
+            progress,
+        )
+
+    def replay_all(
+        self, at: Moment, *, scope: str | None = None, progress: Progress | None = None
+    ) -> LedgerThen:
+        """Every conversation of a scope, or of all, at a point of the log, counted (P5)."""
+        context = self._parts.context
+        return replay_ledger(context, self._past, scope, find_point(context.log, at), progress)
+
+    def diff(
+        self,
+        start: Moment,
+        end: Moment,
+        conversation: str | None = None,
+        *,
+        scope: str | None = None,
+        progress: Progress | None = None,
+    ) -> Difference:
+        """What changed between two points of the log, of one conversation or of all (P5).
+
+        ``scope=None`` means every scope, also where a conversation is named.
+        """
+        context = self._parts.context
+        points = (find_point(context.log, start, "start"), find_point(context.log, end, "end"))
+        return differ(context, self._past, points, scope, conversation, progress)
+
+    def delivered(
+        self,
+        run: str,
+        *,
+        scope: str | None = None,
+        conversation: str | None = None,
+        progress: Progress | None = None,
+    ) -> Delivered:
+        """What each recorded request of a run was given, from the sealed log alone.
+
+        What cannot be read is named in its ``damaged``, and does not hide the rest.
+        """
+        return delivered(self._parts.context, run, scope, conversation, progress)
+
+    @staticmethod
+    def delivery_of(found: Delivered, request: bytes) -> Sequence[Given]:
+        """Which of the recorded requests these bytes are; none where they are none of them."""
+        return matching(found, request)
+
+    def _past(self) -> PastReadModels:
+        return composition.past_read_models(self._parts.context.registry, 0)
 
     # --- upkeep ---
 

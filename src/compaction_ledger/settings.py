@@ -49,6 +49,13 @@ class Settings(BaseModel):
     ``report``: listed where the summary is looked at. ``strict``: a failed attempt, too (``ungrounded``).
     """
 
+    record_deliveries: Literal["off", "on"] = "off"
+    """Whether every request is recorded as given when it is made, without being told to (section 0, H8).
+
+    ``on``: by ``assemble`` and ``Window.prepare`` themselves; made again with the same content, it is the
+    same delivery.
+    """
+
     database_connections: int = Field(default=10, ge=1, le=1_000)
     """How many connections to PostgreSQL this process may hold at once."""
 

@@ -30,7 +30,10 @@ from compaction_ledger.usecases.history_tools import call_tool, tool_definitions
 from compaction_ledger.usecases.window.background import Background
 from compaction_ledger.usecases.window.compacting import ChunkCompactor, ChunkOutcome
 from compaction_ledger.usecases.window.context import Messages, WindowContext
-from compaction_ledger.usecases.window.delivering import record_window_delivery
+from compaction_ledger.usecases.window.delivering import (
+    record_window_by_setting,
+    record_window_delivery,
+)
 from compaction_ledger.usecases.window.pinning import Pinning, RefusedQuote
 from compaction_ledger.usecases.window.preparing import Prepared, Preparer
 from compaction_ledger.usecases.window.reading import Turn
@@ -59,6 +62,8 @@ class WindowParts:
     proposer: PinProposer | None
     capability: Callable[[PrepareWires], Any]
     """Makes the capability for agents of Pydantic AI, from what prepares: an extra."""
+    record: bool = False
+    """Whether each prepared request is recorded (:attr:`Settings.record_deliveries`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,9 @@ class Window:
             self._turn, self._beside = turn, beside
             self._sent += prepared.bytes_sent
             self._reused += prepared.bytes_reused
+        if self._parts.record:
+            record_window_by_setting(self._parts.context, prepared)
+            self._parts.context.follow()
         if prepared.due is not None and self._background is not None:
             self._background.give(self._compact_in_background)
         return prepared, counted
@@ -269,8 +277,8 @@ class Window:
 
         Where the store fails or is damaged, the messages go as they are. ``argument`` names the parameter
         with the messages, if it is not the usual one of the shape. With ``record`` each request that was
-        answered is recorded as sent (:meth:`deliver`). Raises :class:`InvalidSetting` for a coroutine
-        function.
+        answered is recorded as sent (:meth:`deliver`), unless all are recorded by
+        :attr:`Settings.record_deliveries`. Raises :class:`InvalidSetting` for a coroutine function.
         """
         if inspect.iscoroutinefunction(call):
             raise InvalidSetting("is asynchronous: use awrap", place="call")
@@ -350,7 +358,7 @@ class Window:
             tokens = reported_tokens(response)
             if tokens is not None:
                 self._observe_of(prepared, counted, tokens)
-            if record:
+            if record and not self._parts.record:
                 self._record(prepared)
 
         return {**kwargs, name: given_back}, observe

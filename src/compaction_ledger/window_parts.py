@@ -82,7 +82,14 @@ def open_window(
     )
     history = history_search(parts, key.scope, key.conversation, key.run)
     return Window(
-        WindowParts(context, compactor, history, _proposer(options.proposer), _capability),
+        WindowParts(
+            context,
+            compactor,
+            history,
+            _proposer(options.proposer),
+            _capability,
+            record=settings.record_deliveries == "on",
+        ),
         background=background,
     )
 

@@ -41,7 +41,7 @@ from compaction_ledger.domain.log import RangeKey, Recorded
 from compaction_ledger.domain.ports import Log
 from compaction_ledger.domain.range_stream import EMPTY, RangeState, fold
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
-from compaction_ledger.infrastructure.event_store.codec import encode
+from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES, encode
 from compaction_ledger.infrastructure.event_store.envelope import parse
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.event_store.streams import range_stream
@@ -376,7 +376,7 @@ def test_an_envelope_is_canonical_json_of_strings_and_integers(backend: Backend)
         ]
         assert {type(value) for value in fields.values()} == {str, int}
         assert fields["payload"] == hashlib.sha256(payload).hexdigest()
-        assert (fields["event"], fields["schema"]) == (type(entry.fact).__name__, 1)
+        assert (fields["event"], fields["schema"]) == STORED_NAMES[type(entry.fact)]
         assert (fields["stream"], fields["version"]) == (entry.stream, entry.version)
         assert fields["recorded"] == entry.recorded_at
         assert re.fullmatch(r"[0-9a-f]{32}", fields["subject"])

@@ -87,7 +87,7 @@ def test_members_of_parts() -> None:
     assert _first_column(EVENTS["Chunk job"]) == [field.name for field in fields(ChunkJob)]
     parts = [*fields(FinishFacts), *fields(Usage)]
     assert _first_column(EVENTS["Finish and usage"]) == [field.name for field in parts]
-    delivered = EVENTS["`RequestDelivered@1`"]
+    delivered = EVENTS["`RequestDelivered@2`"]
     for field in (*fields(DeliveredPairs), *fields(DeliveredSummary)):
         assert f"`{field.name}`" in delivered
     delivered = EVENTS["`WindowDelivered@1`"]

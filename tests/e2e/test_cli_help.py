@@ -9,18 +9,9 @@ from command_line import call, run
 
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
-    *(
-        "status",
-        "verify",
-        "export",
-        "erase",
-        "checkpoint",
-        "prove",
-        "rebuild",
-        "migrate",
-        "import-summary",
-        "check",
-    ),
+    *("replay", "diff", "delivered"),
+    *("status", "verify", "export", "erase", "checkpoint", "prove", "rebuild", "migrate"),
+    *("import-summary", "check"),
     *("version", "keys", "window"),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}

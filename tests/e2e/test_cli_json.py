@@ -19,6 +19,8 @@ CALLS: dict[str, list[str]] = {
     "ranges": ["ranges"],
     "show": ["show", "fund-research", "0"],
     "log": ["log", "--limit", "100"],
+    "replay": ["replay", "--at", "12"],
+    "diff": ["diff", "--from", "-1", "--to", "12"],
     "status": ["status"],
     "verify": ["verify"],
     "rebuild": ["rebuild"],
@@ -70,6 +72,15 @@ def test_import(transcript: Path, tmp_path: Path, schemas: dict[str, Any]) -> No
         call("import", transcript, "--update", "--json", ledger=tmp_path / "l.db").fine().json,
         schemas["import"],
     )
+
+
+def test_review(ledger: Path, schemas: dict[str, Any]) -> None:
+    words = ("assemble", "fund-research", "--budget", "30000", "--record", "--run", "run-065")
+    call(*words, ledger=ledger).fine()
+    done = call("delivered", "run-065", "--json", ledger=ledger).fine()
+    check(done.json, schemas["delivered"])
+    done = call("replay", "--at", "12", "fund-research", "--json", ledger=ledger).fine()
+    check(done.json, schemas["replay"])
 
 
 def test_backfill(tmp_path: Path, schemas: dict[str, Any]) -> None:

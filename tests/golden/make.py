@@ -194,9 +194,9 @@ def facts() -> Iterator[tuple[str, Fact]]:
             shape="openai-chat",
             mode="newest_mixed",
             pairs=(
-                DeliveredPairs(0, 9, "summarized", None),
-                DeliveredPairs(10, 19, "left_out", "over_budget"),
-                DeliveredPairs(20, 29, "verbatim", None),
+                DeliveredPairs(0, 9, "summarized", None, "12" * 32),
+                DeliveredPairs(10, 19, "left_out", "over_budget", None),
+                DeliveredPairs(20, 29, "verbatim", None, "34" * 32),
             ),
             summaries=(DeliveredSummary(0, 9, identity, 2),),
             rejected=(DeliveredRejection("ef" * 32, "source_changed"),),

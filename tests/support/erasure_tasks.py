@@ -1,7 +1,7 @@
 """Erases a conversation in a process of its own, which kills itself at a step: ``PLACE SCOPE ID STEP``.
 
-A step is one of those that :class:`Eraser` tells of, or the name of a store, whose rows are then deleted when the
-process dies. Without a step it completes; with the id ``--resume`` it resumes.
+A step is one of those that :class:`Eraser` tells of, or the name of a store, whose rows are then deleted when
+the process dies. Without a step it completes; with the id ``--resume`` it resumes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from compaction_ledger.settings import Settings
 
 RUN = "run-1"
 TURNS = 14
-PIN = "Never spend more than 500 euros on it."
+PIN = "Never spend more than 500 euros on {}."
 
 
 def fill_everything(parts: Parts, conversation: str, word: str) -> Ledger:
@@ -36,7 +36,7 @@ def fill_everything(parts: Parts, conversation: str, word: str) -> Ledger:
     ledger.record_delivery(ledger.assemble(conversation, scope=SCOPE, budget=10**6))
     place = (SCOPE, conversation, RUN)
     window = window_on(parts, RememberingSummarizer(), place=place, budget=BUDGET, rules=True)
-    for messages in growing(TURNS, {0: f"It is about {word}. {PIN} "}):
+    for messages in growing(TURNS, {0: f"It is about {word}. {PIN.format(word)} "}):
         window.prepare(messages)
         window.compact()
     parts.originals.keep_result(SCOPE, conversation, f"a result about {word}".encode())

@@ -22,7 +22,10 @@ def delivery(delivery_id: str = "d-1", conversation: str = CONVERSATION) -> Requ
         "run-9",
         "openai-chat",
         "full",
-        (DeliveredPairs(0, 9, "summarized", None), DeliveredPairs(10, 29, "verbatim", None)),
+        (
+            DeliveredPairs(0, 9, "summarized", None, "cd" * 32),
+            DeliveredPairs(10, 29, "verbatim", None, "ef" * 32),
+        ),
         (DeliveredSummary(0, 9, JOB.identity, 2),),
         (DeliveredRejection("f" * 64, "superseded"),),
         (DeliveredReplacement("u3", 1),),

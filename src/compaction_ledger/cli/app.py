@@ -13,6 +13,7 @@ from compaction_ledger.cli.commands.assembling import assemble
 from compaction_ledger.cli.commands.backfill import backfill
 from compaction_ledger.cli.commands.checking import check
 from compaction_ledger.cli.commands.compacting import compact
+from compaction_ledger.cli.commands.delivered import delivered
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.erasing import erase
 from compaction_ledger.cli.commands.exporting import export
@@ -21,6 +22,7 @@ from compaction_ledger.cli.commands.keys import keys
 from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
+from compaction_ledger.cli.commands.replaying import diff, replay
 from compaction_ledger.cli.commands.signing import checkpoint, prove
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.commands.window import window
@@ -87,6 +89,9 @@ for _name, _command, _in_short in (
     ("ranges", ranges, "List the ranges with their status."),
     ("show", show, "The summaries of a range and their binding."),
     ("log", log, "List the events of the log."),
+    ("replay", replay, "What was known at a point of the log."),
+    ("diff", diff, "What changed between two points."),
+    ("delivered", delivered, "What the requests of a run were given."),
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
     ("export", export, "A bundle that an auditor can check."),

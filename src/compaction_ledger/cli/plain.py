@@ -31,3 +31,8 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+def short_time(time: str | None) -> str:
+    """A document's time to the second; nothing for none."""
+    return "" if time is None else f"{time[:19]}Z"

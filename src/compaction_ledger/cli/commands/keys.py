@@ -141,7 +141,7 @@ def retire_signer(
     with Ledger.open(call.place, create=False, read_only=True) as opened:
         files = opened.signer_keys()
         files.retire(identifier)
-        document = KeysDocument.of(files)
+        document = KeysDocument.of(files, opened.key_epochs())
     call.answer(document, show_keys)
 
 

@@ -16,11 +16,14 @@ from compaction_ledger.cli.documents.backfill import BackfillDocument
 from compaction_ledger.cli.documents.checking import CheckDocument
 from compaction_ledger.cli.documents.common import Document
 from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSummaryDocument
+from compaction_ledger.cli.documents.delivered import DeliveredDocument
+from compaction_ledger.cli.documents.diff import DiffDocument
 from compaction_ledger.cli.documents.erasing import EraseDocument
 from compaction_ledger.cli.documents.exporting import ExportDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
+from compaction_ledger.cli.documents.replay import ReplayDocument
 from compaction_ledger.cli.documents.requests import AssembleDocument
 from compaction_ledger.cli.documents.signing import (
     CheckpointDocument,
@@ -51,6 +54,9 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "ranges": RangesDocument,
     "show": ShowDocument,
     "log": LogDocument,
+    "replay": ReplayDocument,
+    "diff": DiffDocument,
+    "delivered": DeliveredDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
     "export": ExportDocument,

@@ -19,13 +19,23 @@ from compaction_ledger.cli.screen import table
 
 def show_windows(console: Console, document: WindowShowDocument) -> None:
     """Chunks, pins and requests, each in a table."""
-    for shown in (_chunks(document.chunks), _pins(document.pins), _requests(document.deliveries)):
+    show_window_rows(console, document.chunks, document.pins, document.deliveries)
+
+
+def show_window_rows(
+    console: Console,
+    chunks: Sequence[ChunkRecord],
+    pins: Sequence[PinRecord],
+    requests: Sequence[WindowDeliveryRecord],
+) -> None:
+    """What there is of windows, each kind in a table, and how many there are."""
+    for shown in (_chunks(chunks), _pins(pins), _requests(requests)):
         if shown.row_count:
             console.print(shown)
             console.print()
     console.print(
-        f"{plural(len(document.chunks), 'chunk')}, {plural(len(document.pins), 'pin')}, "
-        f"{plural(len(document.deliveries), 'request')}."
+        f"{plural(len(chunks), 'chunk')}, {plural(len(pins), 'pin')}, "
+        f"{plural(len(requests), 'request')}."
     )
 
 
