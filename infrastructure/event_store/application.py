@@ -36,6 +36,7 @@ from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.proof.tiles import TreeReader
 from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
 from compaction_ledger.domain.window import window_stream as windows
 from compaction_ledger.domain.window.keys import WindowKey
@@ -47,6 +48,7 @@ from compaction_ledger.infrastructure.event_store.cipher import (
     PayloadReader,
 )
 from compaction_ledger.infrastructure.event_store.envelope import Fields, parse_fields
+from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
@@ -262,6 +264,10 @@ class LedgerLog(Application[UUID]):
             return self._save([StreamEvent(stream, version, fact)], subject)[0]
         except ConcurrentAppend:
             return self.stream(stream.hex)[version - 1].index
+
+    def exported(self, tree: TreeReader) -> ExportedLog:
+        """What an export reads (K5); ``tree`` is the tree over this log."""
+        return ExportedLog(self.sealed, tree, self._cipher)
 
     # --- inside ---
 

@@ -23,6 +23,13 @@ class PayloadReader(Protocol):
         """
         ...
 
+    def opening(self, stream: str, version: int, topic: str, stored: bytes, /) -> bytes | None:
+        """The key of this one event, for whoever may read it (K5); ``None`` where it is not encrypted.
+
+        Raises as :meth:`decrypt`.
+        """
+        ...
+
 
 class PayloadCipher(PayloadReader, Protocol):
     """Encrypts and opens payloads (S1)."""
@@ -61,6 +68,10 @@ class PlainPayloads:
         if key:
             raise KeyMissing(f"the data key {key} is not known here")
         return stored
+
+    def opening(self, _stream: str, _version: int, _topic: str, stored: bytes) -> None:
+        """None. Raises :class:`KeyMissing` where the payload is encrypted."""
+        self.decrypt(_stream, _version, _topic, stored)
 
     def is_erased(self, _reference: str) -> bool:
         """Of no subject."""

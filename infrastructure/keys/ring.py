@@ -144,14 +144,7 @@ class KeyRing:
 
         Raises as :meth:`decrypt`.
         """
-        key = key_of(stored)
-        if not key:
-            return None
-        about = payloads.identity(key, stream, version, topic)
-        found = payloads.opening(self.secret(key), about, stored)
-        if found is None:
-            raise DamagedLog("the payload was not encrypted for this place")
-        return found
+        return self.reader().opening(stream, version, topic, stored)
 
     # --- rotation ---
 
@@ -288,6 +281,17 @@ class _Reader:
         if plain is None:
             raise DamagedLog("the payload was not encrypted for this place")
         return plain
+
+    def opening(self, stream: str, version: int, topic: str, stored: bytes) -> bytes | None:
+        """As the ring."""
+        key = key_of(stored)
+        if not key:
+            return None
+        about = payloads.identity(key, stream, version, topic)
+        found = payloads.opening(self.ring.secret_unless(self.erased, key), about, stored)
+        if found is None:
+            raise DamagedLog("the payload was not encrypted for this place")
+        return found
 
 
 def _context(key: str) -> bytes:

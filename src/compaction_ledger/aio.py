@@ -160,6 +160,7 @@ class AsyncLedger:
     status = _in_thread(Ledger.status)
     rebuild = _in_thread(Ledger.rebuild)
     verify = _in_thread(Ledger.verify)
+    export = _in_thread(Ledger.export)
     checkpoint = _in_thread(Ledger.checkpoint)
 
     async def window(

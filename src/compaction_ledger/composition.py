@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compaction_ledger.domain.bundles import SealedLog
 from compaction_ledger.domain.erasure import ErasedFact, Purged
 from compaction_ledger.domain.errors import InvalidSetting
 from compaction_ledger.domain.facts import Fact
@@ -116,7 +117,8 @@ class Parts:
     is the index of both; it is in memory where the ledger can only be read.
     ``ring`` holds the keys, ``eraser`` erases; a ledger that was put together without keys has neither.
     ``admission`` asks ``shared_admission``, too, where there is a bound among processes. ``tree`` is the tree
-    over the log, and ``places`` are the folders of its keys and checkpoints: a ledger in memory has none.
+    over the log, and ``exported`` the log as an audit bundle is made from it. ``places`` are the folders of
+    its keys and checkpoints: a ledger in memory has none.
     """
 
     context: Context
@@ -134,6 +136,7 @@ class Parts:
     eraser: Eraser | None
     close: Callable[[], None]
     tree: TreeStore
+    exported: SealedLog
     places: Places | None
 
 
@@ -500,6 +503,7 @@ def parts_of(  # noqa: PLR0913 - the parts
     kept in memory. Without a ``ring`` nothing can be erased.
     """
     local = LocalAdmission(settings.attempts_at_once)
+    tree = MemoryTree(log.sealed) if tree is None else tree
     work = work or MemoryWorkList(log.now)
     told = telemetry()
     gauges = Gauges(log, read_models, work)
@@ -542,7 +546,8 @@ def parts_of(  # noqa: PLR0913 - the parts
         ring=ring,
         eraser=eraser,
         close=close_all,
-        tree=MemoryTree(log.sealed) if tree is None else tree,
+        tree=tree,
+        exported=log.exported(tree),
         places=places,
     )
 

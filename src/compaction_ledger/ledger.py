@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.window.prompts import WindowPrompts
     from compaction_ledger.domain.window.summarization import ChunkSummarizer
     from compaction_ledger.domain.window.tokens import TokenCounter
+    from compaction_ledger.export_parts import AuditBundle
     from compaction_ledger.usecases.signing import Signed
     from compaction_ledger.window import Window
 
@@ -670,6 +671,44 @@ class Ledger:
             self._parts.read_models,
             None if seal_only else expected,
             progress,
+        )
+
+    def export(  # noqa: PLR0913 - each has its default
+        self,
+        path: str | Path,
+        *,
+        conversation: str | None = None,
+        scope: str = DEFAULT_SCOPE,
+        subject: str | None = None,
+        envelopes: bool = False,
+        openings: bool = True,
+        checkpoint: str | Path | None = None,
+        sign: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> AuditBundle:
+        """Write an audit bundle (K5): of one conversation, or of the whole log where none is named.
+
+        It is as of the newest checkpoint, of that in the file ``checkpoint``, or with ``sign`` of a new one.
+        ``subject`` names a conversation by its reference: an erased one has no other name. With ``envelopes``
+        a bundle of one conversation shows that nothing of it is left out; without ``openings`` what is
+        encrypted stays so. A file that is there is only replaced if ``replace`` says so.
+        """
+        from compaction_ledger.export_parts import Chosen, export  # noqa: PLC0415 - on first use
+
+        if conversation is not None and subject is not None:
+            raise InvalidSetting("either a conversation or its reference", place="subject")
+        named = None if conversation is None else (scope, conversation)
+        chosen = Chosen(named, subject, envelopes, openings)
+        given = None if checkpoint is None else Path(checkpoint)
+        return export(
+            self._parts,
+            Path(path),
+            chosen,
+            checkpoint=given,
+            sign=sign,
+            replace=replace,
+            progress=progress,
         )
 
     # --- signing and proving ---

@@ -10,7 +10,7 @@ from command_line import call, run
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
     *("replay", "diff", "delivered"),
-    *("status", "verify", "erase", "checkpoint", "prove", "rebuild", "migrate"),
+    *("status", "verify", "export", "erase", "checkpoint", "prove", "rebuild", "migrate"),
     *("import-summary", "check"),
     *("version", "keys", "window"),
 )

@@ -53,6 +53,7 @@ BREACHES = {
     "domain-purity": ("domain/__init__.py", "import time"),
     "use-cases": ("usecases/__init__.py", "import compaction_ledger.infrastructure"),
     "faces": ("cli/__init__.py", "import compaction_ledger.projections"),
+    "bundle-verifier": ("bundle_verifier.py", "import compaction_ledger.domain"),
     "screen": ("projections/__init__.py", "import rich"),
 }
 
@@ -140,5 +141,5 @@ def test_each_contract_notices_a_breach(breached_copy: Path) -> None:
     assert f"0 kept, {len(BREACHES)} broken" in done.stdout
     told = re.sub(r"\s+", " ", done.stdout)
     for file, line in BREACHES.values():
-        importer = "compaction_ledger." + file.removesuffix("/__init__.py")
+        importer = "compaction_ledger." + file.removesuffix(".py").removesuffix("/__init__")
         assert f"{importer} -> {line.removeprefix('import ')} " in told

@@ -168,7 +168,11 @@ def place(block: Block) -> str:
 def environment(shims: Path) -> dict[str, str]:
     """The environment of a reader: this interpreter as ``python``, and the command on the path."""
     shims.mkdir()
-    for name, words in (("python", ""), ("compaction-ledger", "-m compaction_ledger")):
+    for name, words in (
+        ("python", ""),
+        ("compaction-ledger", "-m compaction_ledger"),
+        ("compaction-ledger-verify-bundle", "-m compaction_ledger.bundle_verifier"),
+    ):
         shim = shims / name
         shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
         shim.chmod(0o755)

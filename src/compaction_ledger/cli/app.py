@@ -16,6 +16,7 @@ from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.delivered import delivered
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.erasing import erase
+from compaction_ledger.cli.commands.exporting import export
 from compaction_ledger.cli.commands.importing import import_file, import_summary
 from compaction_ledger.cli.commands.keys import keys
 from compaction_ledger.cli.commands.looking import log, ranges, show
@@ -93,6 +94,7 @@ for _name, _command, _in_short in (
     ("delivered", delivered, "What the requests of a run were given."),
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
+    ("export", export, "A bundle that an auditor can check."),
     ("erase", erase, "Forget a conversation for good."),
     ("checkpoint", checkpoint, "Sign the log as it is now, and publish that."),
     ("prove", prove, "Prove events, or that nothing was rewritten."),

@@ -19,6 +19,7 @@ from compaction_ledger.cli.documents.compaction import CompactDocument, ImportSu
 from compaction_ledger.cli.documents.delivered import DeliveredDocument
 from compaction_ledger.cli.documents.diff import DiffDocument
 from compaction_ledger.cli.documents.erasing import EraseDocument
+from compaction_ledger.cli.documents.exporting import ExportDocument
 from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
@@ -58,6 +59,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "delivered": DeliveredDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
+    "export": ExportDocument,
     "erase": EraseDocument,
     "checkpoint": CheckpointDocument,
     "prove": ProveDocument,

@@ -1,0 +1,1 @@
+"""Writing audit bundles: one file, in one form (K5)."""
