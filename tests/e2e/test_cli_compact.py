@@ -74,7 +74,7 @@ def test_a_conversation_with_an_error_is_named_and_the_others_go_on(
         call("import", transcript, "--scope", scope, ledger=chat).fine()
     with model_server(status=503) as server:  # leaves events in the streams of the first scope
         call("compact", "chat", "--scope", "default", *with_model(server.url), ledger=chat)
-    change_payload(chat, 0, b"chat", b"chit")
+    change_payload(chat, 0)
 
     shown = call("compact", "--all", ledger=chat)
     assert (shown.code, shown.err) == (1, "")

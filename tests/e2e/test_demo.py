@@ -116,7 +116,7 @@ def test_it_is_eighty_columns_wide(told: Done) -> None:
 
 
 def test_a_claim_that_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compaction_ledger.cli.demo.walk.change_payload", lambda *_: None)
+    monkeypatch.setattr("compaction_ledger.cli.demo.walk.change_payload", lambda *_: 0)
     shown = call("demo")
     assert (shown.code, shown.err) == (1, "")
     assert "FAILED  verify finds it and names the index: 5." in shown.out
@@ -126,23 +126,21 @@ def test_a_claim_that_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert not document.json["ok"]
 
 
-def test_the_intruder_changes_one_byte(document: Any, demo_ledger: Path, tmp_path: Path) -> None:
+def test_the_intruder_changes_one_bit(document: Any, demo_ledger: Path, tmp_path: Path) -> None:
     def payload(path: Path) -> bytes:
         with closing(sqlite3.connect(path)) as connection:
             row = connection.execute("SELECT state FROM stored_events WHERE idx = 5").fetchone()
         state: bytes = row[0]
         return state
 
-    changed = document["tampering"]
-    words = (changed["text_before"].encode(), changed["text_after"].encode())
     copy = Path(shutil.copy(demo_ledger, tmp_path / "copy.db"))
-    tampering.change_payload(copy, 5, *words)
+    byte = tampering.change_payload(copy, 5)
     before, after = payload(demo_ledger), payload(copy)
     assert len(before) == len(after)
-    assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
-    assert words[1].decode() in json.loads(after)["text"]
-    with pytest.raises(LookupError):
-        tampering.change_payload(Path(shutil.copy(demo_ledger, tmp_path)), 5, b"\x00", b"6")
+    changed = [n for n, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+    assert changed == [byte]
+    assert before[byte] ^ after[byte] == 1
+    assert document["tampering"]["byte"] in range(len(before))
 
 
 def test_the_ledger_can_be_kept(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from compaction_ledger import composition, postgres_parts
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
 from compaction_ledger.domain.windows import WindowPolicy
+from compaction_ledger.erasure_parts import memory_ring
+from compaction_ledger.infrastructure.erasure.transcripts import GuardedTranscriptStore
 from compaction_ledger.infrastructure.event_store.application import LedgerLog, SealedRecorder
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
@@ -97,7 +99,8 @@ class MemoryBackend:
 
     def __post_init__(self) -> None:
         self._recorder = SealedMemoryRecorder(self.clock)
-        self._transcripts = MemoryTranscripts()
+        self._ring = memory_ring(Settings())
+        self._transcripts = GuardedTranscriptStore(MemoryTranscripts(), self._ring)
         self._originals = MemoryOriginals()
         self._history = MemoryHistoryIndex()
         self._work = MemoryWorkList(self.clock)
@@ -107,7 +110,7 @@ class MemoryBackend:
     def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
         read_models = self._read_models.setdefault(registry.fingerprint, MemoryReadModels(registry))
         return composition.parts_of(
-            LedgerLog(self._recorder),
+            LedgerLog(self._recorder, self._ring),
             self._transcripts,
             read_models,
             WindowPolicy(),
@@ -117,6 +120,7 @@ class MemoryBackend:
             work=self._work,
             originals=self._originals,
             history=self._history,
+            ring=self._ring,
             tree=self._tree,
         )
 
@@ -225,6 +229,7 @@ class PostgresBackend:
             store=opened.store,
             originals=opened.originals,
             history=opened.history,
+            ring=opened.ring,
             tree=opened.tree,
         )
 

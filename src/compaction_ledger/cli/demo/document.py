@@ -71,8 +71,9 @@ class DemoTampering(Document):
     index: Count
     """The event whose payload was changed."""
 
-    text_before: str
-    text_after: str
+    byte: Count
+    """Where in it a bit was changed."""
+
     verified: VerifyDocument
     """The file itself."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +47,7 @@ def walk(keep: Path | None, *, json: bool) -> DemoDocument:
         document = _walk(path, Teller(console), keep)
         if keep is not None:
             shutil.copyfile(path, keep)
+            shutil.copytree(f"{path}.keys", f"{keep}.keys")
     if console is None:
         print_json(document)
     else:
@@ -86,18 +86,17 @@ def _walk(path: Path, teller: Teller, keep: Path | None) -> DemoDocument:
 
 def _tamper(path: Path, teller: Teller, summary: SummaryRecord) -> DemoTampering:
     index = summary.index or 0
-    before = re.findall(r"[0-9]+\.[0-9]{2} EUR", summary.text or "")[0]
-    digit = before[-5]
-    after = f"{before[:-5]}{(int(digit) + 1) % 10}{before[-4:]}"
     teller.title(
-        "Tampering: somebody changes one byte of a copy of the file",
-        "Whoever can write to the file can drop its protections. On a copy, the trigger that keeps"
-        f" the log append-only is dropped, and in the summary at index {index} {before} becomes"
-        f" {after}: a figure that nobody ever wrote.",
+        "Tampering: somebody changes one bit of a copy of the file",
+        "What is stored of each event is encrypted, so whoever can write to the file cannot choose"
+        " what a summary says. But they can drop its protections and break it: on a copy, the trigger"
+        f" that keeps the log append-only is dropped, and one bit of the event at index {index} is"
+        " changed.",
     )
     copy = path.with_name("copy.db")
     shutil.copyfile(path, copy)
-    change_payload(copy, index, before.encode(), after.encode())
+    shutil.copytree(f"{path}.keys", f"{copy}.keys")
+    byte = change_payload(copy, index)
     verified, verified_copy = verified_file(path), verified_file(copy)
     teller.show(show_verify, verified_copy)
     teller.claim(
@@ -114,13 +113,7 @@ def _tamper(path: Path, teller: Teller, summary: SummaryRecord) -> DemoTampering
         f"The file itself is in order: {verified.events} events, every seal holds.",
         holds=verified.ok,
     )
-    return DemoTampering(
-        index=index,
-        text_before=before,
-        text_after=after,
-        verified=verified,
-        verified_copy=verified_copy,
-    )
+    return DemoTampering(index=index, byte=byte, verified=verified, verified_copy=verified_copy)
 
 
 def verified_file(path: Path) -> VerifyDocument:

@@ -1,0 +1,261 @@
+"""Erasure (S3), on every store: nothing is read, nothing comes back, and the log still verifies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backends import Backend, SQLiteBackend
+from erasures import RUN, TURNS, fill_everything
+from histories import SCOPE, Worker, present_job
+from window_runs import growing, window_on
+
+from compaction_ledger import Ledger
+from compaction_ledger.composition import Parts, history_search
+from compaction_ledger.domain.erasure import (
+    ErasedFact,
+    ErasureCompleted,
+    ErasureRequested,
+)
+from compaction_ledger.domain.errors import Erased, KeyMissing
+from compaction_ledger.domain.history import HistoryQuery
+from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.transcript import NewMessage, NewRun
+from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.settings import Settings
+
+GONE, KEPT = "c-gone", "c-kept"
+STORES = ("transcripts", "originals", "history", "work", "read_models")
+KEY = WindowKey(SCOPE, GONE, RUN)
+
+READING: dict[str, Callable[[Ledger, Parts], object]] = {
+    "a conversation": lambda _, parts: parts.transcripts.conversation(SCOPE, GONE),
+    "its revision": lambda _, parts: parts.transcripts.revision(SCOPE, GONE),
+    "what the context reads": lambda _, parts: parts.context.transcripts.conversation(SCOPE, GONE),
+    "a plan": lambda ledger, _: ledger.plan(GONE, scope=SCOPE),
+    "a request": lambda ledger, _: ledger.assemble(GONE, scope=SCOPE, budget=10**6),
+    "compacting": lambda ledger, _: ledger.compact(GONE, scope=SCOPE),
+    "summaries": lambda ledger, _: ledger.summaries(GONE, scope=SCOPE),
+    "ranges": lambda ledger, _: ledger.ranges(GONE, scope=SCOPE),
+    "attempts": lambda ledger, _: ledger.attempts(GONE, scope=SCOPE),
+    "deliveries": lambda ledger, _: ledger.deliveries(GONE, scope=SCOPE),
+    "chunks": lambda ledger, _: ledger.window_chunks(GONE, scope=SCOPE),
+    "pins": lambda ledger, _: ledger.window_pins(GONE, scope=SCOPE),
+    "requests of a window": lambda ledger, _: ledger.window_deliveries(GONE, scope=SCOPE),
+    "the history of a range": lambda ledger, _: ledger.history(GONE, from_pair=0, scope=SCOPE),
+    "the state of a range": lambda _, parts: parts.context.log.load(RangeKey(SCOPE, GONE, 0)),
+    "the state of a window": lambda _, parts: parts.context.log.load_window(KEY),
+    "a search": lambda _, parts: history_search(parts, SCOPE, GONE).search(HistoryQuery("apple")),
+    "originals": lambda _, parts: parts.originals.read(KEY),
+    "runs": lambda _, parts: parts.originals.runs(SCOPE, GONE),
+    "a result": lambda _, parts: parts.originals.result(SCOPE, GONE, "0" * 64),
+}
+WRITING: dict[str, Callable[[Ledger, Parts], object]] = {
+    "a line": lambda _, parts: parts.transcripts.append(
+        SCOPE, GONE, [NewMessage("n", "r", "user", "Are you still there?")]
+    ),
+    "a revision": lambda _, parts: parts.transcripts.revise(SCOPE, GONE, "u0", "No."),
+    "a state": lambda _, parts: parts.transcripts.set_run(SCOPE, GONE, "r", "running"),
+    "a result": lambda _, parts: parts.originals.keep_result(SCOPE, GONE, b"result"),
+    "a turn": lambda _, parts: window_on(parts, place=(SCOPE, GONE, RUN)).prepare(
+        next(iter(growing(1)))
+    ),
+}
+
+
+def is_refused(act: Callable[[Ledger, Parts], object], ledger: Ledger, parts: Parts) -> bool:
+    try:
+        act(ledger, parts)
+    except Erased:
+        return True
+    return False
+
+
+@pytest.fixture
+def filled(parts: Parts) -> Ledger:
+    """Two conversations that are everywhere."""
+    fill_everything(parts, KEPT, "pear")
+    return fill_everything(parts, GONE, "apple")
+
+
+def test_after_an_erasure_nothing_is_read_or_written(
+    filled: Ledger, parts: Parts, backend: Backend
+) -> None:
+    steps: list[str] = []
+    before = filled.size()
+    done = filled.erase(GONE, scope=SCOPE, on_step=steps.append)
+    assert steps == ["begun", "requested", "key destroyed", "purged", "completed"]
+    assert (done.requested, done.completed) == (before, before + 1)
+    assert done.purged == STORES
+    for session in (parts, backend.open()):
+        ledger = Ledger(session, Settings())
+        for what, act in (READING | WRITING).items():
+            assert is_refused(act, ledger, session), what
+        assert (SCOPE, GONE) not in set(ledger.conversations())
+        assert {row.conversation for row in ledger.ranges()} == {KEPT}
+    # Of the other conversation nothing is lost.
+    assert len(filled.summaries(KEPT, scope=SCOPE)) >= 2
+    assert all(filled.summary_text(row) for row in filled.summaries(KEPT, scope=SCOPE))
+    assert history_search(parts, SCOPE, KEPT).search(HistoryQuery("pear")).hits
+    assert parts.originals.count(WindowKey(SCOPE, KEPT, RUN)) == 1 + 4 * TURNS - 1
+
+
+def test_the_log_still_verifies_and_replay_says_what_was_erased(
+    filled: Ledger, parts: Parts
+) -> None:
+    before = filled.size()
+    kinds = {entry.index: entry.fact for entry in filled.events()}
+    done = filled.erase(GONE, scope=SCOPE)
+    assert filled.verify().findings == ()
+    entries = list(filled.events())
+    assert [entry.index for entry in entries] == list(range(before + 2))
+    erased = [entry for entry in entries if isinstance(entry.fact, ErasedFact)]
+    assert {entry.fact.subject for entry in erased if isinstance(entry.fact, ErasedFact)} == {
+        done.reference
+    }
+    assert len(erased) > 10
+    for entry in entries[:before]:
+        if isinstance(entry.fact, ErasedFact):
+            assert entry.fact.event == type(kinds[entry.index]).__name__
+        else:
+            assert entry.fact == kinds[entry.index]
+    requested, completed = entries[before:]
+    assert isinstance(requested.fact, ErasureRequested)
+    assert isinstance(completed.fact, ErasureCompleted)
+    assert requested.fact.subject == completed.fact.subject == done.reference
+    assert completed.fact.purged == STORES
+    # What is rebuilt from such a log is what stands in the read models.
+    records = parts.read_models.records()
+    filled.rebuild()
+    assert parts.read_models.records() == records
+    assert filled.verify().findings == ()
+
+
+def test_nothing_links_the_reference_to_the_conversation_any_more(
+    filled: Ledger, backend: Backend
+) -> None:
+    done = filled.erase(GONE, scope=SCOPE)
+    known = backend.recorder().subjects()
+    assert known[done.reference].state == "erased"
+    assert not known[done.reference].is_named
+    assert {one.conversation for one in known.values()} == {KEPT, done.reference}
+
+
+def test_what_was_erased_cannot_be_erased_again(filled: Ledger) -> None:
+    filled.erase(GONE, scope=SCOPE)
+    size = filled.size()
+    with pytest.raises(Erased):
+        filled.erase(GONE, scope=SCOPE)
+    assert filled.resume_erasures() == []
+    assert filled.size() == size
+
+
+def test_what_nobody_knows_can_be_erased_and_then_stays_away(filled: Ledger) -> None:
+    """It may stand in a backup, or be on its way: who asks is not asked why."""
+    done = filled.erase("c-unknown", scope=SCOPE)
+    assert done.completed == done.requested + 1
+    with pytest.raises(Erased):
+        filled.transcripts.append(SCOPE, "c-unknown", [NewMessage("n", "r", "user", "Hello")])
+    assert filled.verify().findings == ()
+
+
+def test_of_a_conversation_without_summaries_the_lines_go(parts: Parts) -> None:
+    ledger = Ledger(parts, Settings())
+    ledger.transcripts.append(SCOPE, GONE, [NewMessage("n", "r", "user", "Hello")])
+    ledger.erase(GONE, scope=SCOPE)
+    assert set(ledger.conversations()) == set()
+    with pytest.raises(Erased):
+        ledger.transcripts.conversation(SCOPE, GONE)
+
+
+def test_a_worker_that_was_at_it_is_refused(filled: Ledger, parts: Parts, backend: Backend) -> None:
+    """It holds a claim, and has read the source: what it brings back is stored nowhere."""
+    for number in range(60, 100):
+        run = f"r{number}"
+        lines = [
+            NewMessage(f"u{number}", run, "user", "And more?"),
+            NewMessage(f"a{number}", run, "assistant", "More."),
+        ]
+        parts.transcripts.append(SCOPE, GONE, lines, [NewRun(run, "completed")])
+    other = backend.open()
+    worker = Worker(other, present_job(other, 60, conversation=GONE))
+    worker.claim()
+    worker.start()
+    filled.erase(GONE, scope=SCOPE)
+    size = filled.size()
+    with pytest.raises(Erased):
+        worker.finish()
+    assert filled.size() == size
+    assert filled.verify().findings == ()
+
+
+def test_lines_written_while_a_conversation_is_erased_do_not_stay(
+    filled: Ledger, parts: Parts
+) -> None:
+    """A writer that looked before the erasure began, and writes when it has passed by."""
+    assert parts.ring is not None
+    assert parts.eraser is not None
+    ring = parts.ring
+    checked = ring.check
+
+    def check_and_erase(scope: str, conversation: str) -> None:
+        checked(scope, conversation)
+        ring.check = checked  # type: ignore[method-assign]
+        filled.erase(GONE, scope=SCOPE)
+
+    ring.check = check_and_erase  # type: ignore[method-assign]
+    with pytest.raises(Erased):
+        parts.transcripts.append(SCOPE, GONE, [NewMessage("n", "r", "user", "A late secret.")])
+    raw: Any = parts.eraser.stores["transcripts"]
+    assert (SCOPE, GONE) not in set(raw._store.conversations())
+
+
+def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:
+    """There is no key that could be destroyed: the bytes go, and the seals stay (S3)."""
+    store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
+    fill_everything(store.open(), KEPT, "pear")
+    fill_everything(store.open(), GONE, "apple")
+    plain = Ledger(store.open(), Settings())
+    assert {row.payload[:1] for row in store.recorder().rows(0, 1_000)} == {b"{"}
+    later = replace(store, settings=Settings())
+    ledger = Ledger(later.open(), Settings())
+    done = ledger.erase(GONE, scope=SCOPE)
+    assert done.blanked > 10
+    assert ledger.verify().findings == plain.verify().findings == ()
+    erased = [entry for entry in ledger.events() if isinstance(entry.fact, ErasedFact)]
+    assert len(erased) == done.blanked
+    rows = later.recorder().rows(0, 1_000)
+    assert sum(not row.payload for row in rows) == done.blanked
+    assert not any(b"apple" in row.payload for row in rows)
+    later.close()
+    store.close()
+
+
+def test_a_payload_that_is_gone_without_an_erasure_is_damage(tmp_path: Path) -> None:
+    store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
+    ledger = fill_everything(store.open(), KEPT, "pear")
+    with store.database().transaction(commit=True) as cursor:
+        cursor.execute("DROP TRIGGER stored_events_no_update")
+        cursor.execute("UPDATE stored_events SET state = x'' WHERE idx = 3")
+    assert [finding.index for finding in ledger.verify(seal_only=True).findings] == [3]
+    store.close()
+
+
+def test_without_its_keys_a_ledger_says_so_and_never_that_it_was_erased(
+    filled: Ledger, backend: Backend
+) -> None:
+    if not isinstance(backend, SQLiteBackend):
+        pytest.skip("the keys of a file lie beside it")
+    keys = backend.path.with_name("ledger.db.keys")
+    keys.rename(keys.with_name("elsewhere"))
+    ledger = Ledger(backend.open(), Settings())
+    with pytest.raises(KeyMissing):
+        list(ledger.events())
+    with pytest.raises(KeyMissing):
+        ledger.history(KEPT, from_pair=0, scope=SCOPE)
+    assert ledger.verify(seal_only=True).findings == ()  # the seal needs no key
+    keys.with_name("elsewhere").rename(keys)
+    assert len(list(Ledger(backend.open(), Settings()).events())) == filled.size()
