@@ -17,6 +17,7 @@ from histories import (
     fill,
     present_job,
 )
+from read_model_tables import Stored, place
 from scenarios import OTHER_MODEL
 from window_histories import every_window_kind
 
@@ -293,3 +294,17 @@ def test_review_appends_nothing_and_moves_no_row(filled: Parts) -> None:
     ledger.diff(Moment(-1), Moment())
     ledger.delivered("run-1")
     assert (ledger.size(), filled.read_models.snapshot(), list(ledger.events())) == before
+
+
+def test_a_session_that_may_only_read_is_enough(store: Stored) -> None:
+    parts = store.open()
+    fill(parts, 80)
+    every_kind(parts)
+    every_window_kind(parts)
+    expected = then(parts, 12)
+    with Ledger.open(place(store), create=False, read_only=True) as reading:
+        found = reading.replay(CONVERSATION, Moment(12), scope=SCOPE)
+        assert found == expected
+        assert len(reading.diff(Moment(-1), Moment(12)).changes) > 0
+        assert reading.replay_all(Moment(12)).conversations
+        assert len(reading.delivered("run-1").requests) == 1

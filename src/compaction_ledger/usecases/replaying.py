@@ -124,8 +124,9 @@ def find_point(log: Log, moment: Moment, place: str = "index") -> Point:
         raise InvalidSetting(f"the log has no event {moment.index}", place=place)
     stop = size if moment.index is None else moment.index + 1
     if moment.time is None:
-        last = log.read(stop - 1, 1, stop) if stop else ()
-        return Point(stop - 1, last[0].recorded_at if last else None)
+        # One that is damaged is left out: whoever follows the log meets the first damage there is.
+        last = log.at([stop - 1]).get(stop - 1) if stop else None
+        return Point(stop - 1, None if last is None else last.recorded_at)
     found: Recorded | None = None
     start = 0
     while start < stop:
