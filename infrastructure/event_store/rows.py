@@ -17,6 +17,10 @@ class Row(NamedTuple):
     leaf: bytes
 
 
+PlainRow = tuple[int, str, int, str, bytes, bytes, bytes]
+"""The same, as the database gives it."""
+
+
 class Subject(NamedTuple):
     """The conversation that a reference stands for, or stood for until it was erased (L4, S3)."""
 

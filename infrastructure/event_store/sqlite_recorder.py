@@ -10,7 +10,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from compaction_ledger.domain.errors import DamagedLog, StoreError
-from compaction_ledger.infrastructure.event_store.rows import Row, Subject
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Subject
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
 from compaction_ledger.infrastructure.event_store.sealing import check_time, seal, stream_hex
 from compaction_ledger.infrastructure.sqlite.database import Database
@@ -108,10 +108,14 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
 
     # --- reading ---
 
-    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+    def _select_plain(self, clause: str, parameters: Sequence[str | int] = ()) -> list[PlainRow]:
         with self.datastore.transaction(commit=False) as cursor:
             cursor.execute(_FROM_EVENTS + clause, parameters)
-            return list(map(Row._make, cursor.fetchall()))
+            return cursor.fetchall()
+
+    def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]:
+        """As everywhere, in a statement that is prepared once."""
+        return self._select_plain("WHERE idx >= ? ORDER BY idx LIMIT ?", (start, limit))
 
     def head(self) -> tuple[int, str]:
         """The log's size and origin. Raises :class:`DamagedLog`."""
