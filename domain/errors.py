@@ -15,6 +15,7 @@
      │    ├── InvalidSetting
      │    ├── MalformedRecord                  an imported file, with line or path
      │    ├── MalformedMessage                 T1, a message that is not of its wire shape
+     │    ├── MalformedProof                   K2, a note, checkpoint or proof, or a key of theirs
      │    ├── BrokenTranscript                 T2, with every problem that was found
      │    ├── HistoryChanged                   T2, a run whose earlier messages are others now
      │    ├── WindowTooSmall                   T6, with both numbers
@@ -40,6 +41,9 @@
      │    ├── ConcurrentAppend                 A8, before it is decided again
      │    │    └── TimeHasPassed               A5, likewise
      │    └── RebuildOvertaken                 P4
+     ├── InvalidProof                          K1, K2: it does not prove what it should
+     │    ├── BadSignature
+     │    └── NotSigned
      └── DamagedLog                            what is stored is not what was sealed
           ├── UnknownEvent                     A10, L5
           ├── MalformedEvent
@@ -142,6 +146,12 @@ class MalformedMessage(InvalidInput):
     """A message is not of the wire shape it was given as (T1); ``place`` names message and member."""
 
     code = "malformed_message"
+
+
+class MalformedProof(InvalidInput):
+    """A note, checkpoint, proof or key is not written as its format says (K2); ``place`` says where."""
+
+    code = "malformed_proof"
 
 
 class BrokenTranscript(InvalidInput):
@@ -371,6 +381,33 @@ class RebuildOvertaken(StoreError):
     """Another process began a rebuild after this one, under another registry: the later one counts (P4)."""
 
     code = "rebuild_overtaken"
+
+
+class InvalidProof(LedgerError):
+    """A proof or a signed note does not show what it should (K1, K2)."""
+
+    code = "invalid_proof"
+
+
+class BadSignature(InvalidProof):
+    """A signature names a known key and was not made by it (K2)."""
+
+    code = "bad_signature"
+
+    def __init__(self, name: str, key_id: bytes) -> None:
+        super().__init__(f"the signature of {name}, key {key_id.hex()}, does not hold")
+        self.name = name
+        self.key_id = key_id
+
+
+class NotSigned(InvalidProof):
+    """No known key has signed the note (K2). ``names`` are those of the known keys."""
+
+    code = "not_signed"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"no known key has signed this; known are those of {', '.join(names)}")
+        self.names = tuple(names)
 
 
 class DamagedLog(LedgerError):
