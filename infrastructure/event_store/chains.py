@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Protocol
 
 from compaction_ledger.infrastructure.event_store.envelope import is_key, is_subject, parse_fields
@@ -11,6 +12,9 @@ from compaction_ledger.infrastructure.event_store.rows import PlainRow
 
 KEPT = 16_384
 """So many streams are kept in memory, and once more as many."""
+
+_HASHES = 1 << 26  # as bits, 8 MiB
+_MAX_VERSION = 1 << 53
 
 Chain = tuple[int, str, str, str, str]
 """Of a stream's latest event: its version and its leaf hash in hexadecimal; then, as it stands in envelopes, the
@@ -35,13 +39,12 @@ class Chains:
 
     def __init__(self, events: Events, origin: str, kept: int = KEPT) -> None:
         self.newest: dict[str, Chain] = {}
-        self.forgetful = False
-        """Whether a stream is forgotten already: then one that seems to begin may have begun before."""
         self._older: dict[str, Chain] = {}
         self._read: dict[str, Chain] | None = None
         self._events = events
         self._keyed = f'","origin":"{origin}","payload":"'
         self._kept = kept
+        self._forgotten = bytearray()  # a bit for each hash of a stream's id
 
     def find(self, row: PlainRow, batch: Sequence[PlainRow]) -> Chain | None:
         """The chain that ``row`` must follow; ``None`` where its stream begins.
@@ -49,7 +52,7 @@ class Chains:
         The events before those of the whole batch are read at once.
         """
         chain = self._older.get(row[1])
-        if chain is not None or not self.forgetful:
+        if chain is not None or not self._forgotten or not self._may_be_forgotten(row[1]):
             return chain
         if self._read is None:
             self._read = self._read_before(batch)
@@ -81,7 +84,7 @@ class Chains:
         """Forget the streams that were not seen for long. To be called between two batches."""
         self._read = None
         if len(self.newest) >= self._kept:
-            self.forgetful = self.forgetful or bool(self._older)
+            self._forget()
             self._older = dict(self.newest)
             self.newest.clear()
 
@@ -89,17 +92,35 @@ class Chains:
         """The chains of streams that go on in this batch and are forgotten."""
         firsts: dict[str, PlainRow] = {}
         for row in batch:
-            if type(row[1]) is str and row[1] not in self.newest and row[1] not in self._older:
-                firsts.setdefault(row[1], row)
-        before = [
-            (stream, row[2] - 1)
+            stream = row[1]
+            known = stream in self.newest or stream in self._older
+            if not known and self._may_be_forgotten(stream):
+                firsts.setdefault(stream, row)
+        wanted = [
+            (stream, version)
             for stream, row in firsts.items()
-            if type(row[2]) is int and row[2] > 1
+            if type(stream) is str and type(row[2]) is int and 0 < row[2] < _MAX_VERSION
+            for version in (row[2] - 1, row[2])
         ]
-        found = self._events.rows_before(before) if before else ()
-        return {
-            row[1]: self.behind(row, NO_CHAIN) for row in found if row[0] < firsts[row[1]][0]
-        }
+        # What stands there as the same version, before the event that is looked at, stands there twice.
+        found = [
+            row
+            for row in (self._events.rows_before(wanted) if wanted else ())
+            if row[0] < firsts[row[1]][0]
+        ]
+        return {row[1]: self.behind(row, NO_CHAIN) for row in sorted(found, key=itemgetter(0))}
+
+    def _forget(self) -> None:
+        for stream in self._older:
+            if not self._forgotten:
+                self._forgotten = bytearray(_HASHES // 8)
+            place = hash(stream) % _HASHES
+            self._forgotten[place >> 3] |= 1 << (place & 7)
+
+    def _may_be_forgotten(self, stream: str) -> bool:
+        """False where it is certain that the stream was not seen before."""
+        place = hash(stream) % _HASHES
+        return bool(self._forgotten[place >> 3] >> (place & 7) & 1)
 
     def _chain(self, version: int, leaf: str, stream: str, key: str, subject: str) -> Chain:
         ending = f'{stream}","subject":"{subject}","version":'
