@@ -44,6 +44,12 @@
      │    ├── RebuildOvertaken                 P4
      │    ├── WitnessUnavailable               K3
      │    └── TimestampUnavailable             K3
+     │    ├── SignerBusy                       K1, another process publishes there
+     │    └── UnusableSignerKey                K1, S4
+     ├── SigningRefused                        K1: what must not be signed
+     │    ├── SmallerTree                      K1, with both heads
+     │    ├── InconsistentTree                 K1, with both heads
+     │    └── SignerOvertaken                  K1, another has become the signer
      ├── InvalidProof                          K1, K2: it does not prove what it should
      │    ├── Forked                           K3, K4, with both sides
      │    ├── BadTimestamp                     K3
@@ -415,6 +421,58 @@ class TimestampUnavailable(StoreError):
     """A time-stamp authority cannot be reached, or it gave no time stamp (K3)."""
 
     code = "timestamp_unavailable"
+
+
+class SignerBusy(StoreError):
+    """Another process publishes checkpoints in this folder, for longer than the time-out (K1)."""
+
+    code = "signer_busy"
+
+
+class UnusableSignerKey(StoreError):
+    """The file of the signer's keys is not what it should be, or others may read it (K1, S4)."""
+
+    code = "unusable_signer_key"
+
+
+class SigningRefused(LedgerError):
+    """The log must not be signed as it is (K1). Nothing was published."""
+
+    code = "signing_refused"
+
+
+class SmallerTree(SigningRefused):
+    """The log is smaller than what was signed of it: events are gone, or an old copy was restored (K1, K4).
+
+    ``signed`` and ``found`` are the two heads, in words.
+    """
+
+    code = "smaller_tree"
+
+    def __init__(self, signed: str, found: str) -> None:
+        super().__init__(f"the log is smaller than what was signed: signed {signed}; found {found}")
+        self.signed = signed
+        self.found = found
+
+
+class InconsistentTree(SigningRefused):
+    """The log does not begin with what was signed of it: it was rewritten, or went on from an old copy (K1).
+
+    ``signed`` and ``found`` are two heads of the same size, in words.
+    """
+
+    code = "inconsistent_tree"
+
+    def __init__(self, signed: str, found: str) -> None:
+        super().__init__(f"the log is not the one that was signed: signed {signed}; found {found}")
+        self.signed = signed
+        self.found = found
+
+
+class SignerOvertaken(SigningRefused):
+    """Another signer began after this one: the later one counts (K1)."""
+
+    code = "signer_overtaken"
 
 
 class InvalidProof(LedgerError):

@@ -1,4 +1,4 @@
-"""Proofs as files (K2): C2SP ``tlog-proof`` of inclusion, the request of C2SP ``tlog-witness`` of consistency."""
+"""Proofs as files (K2): C2SP ``tlog-proof`` of inclusion, C2SP ``tlog-witness`` of consistency."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def check_inclusion(
 def check_consistency(
     old_size: int, old_root: bytes, new_size: int, new_root: bytes, proof: Sequence[bytes]
 ) -> None:
-    """Raise :class:`InvalidProof` unless the old tree is the new one's beginning (RFC 9162 section 2.1.4.2)."""
+    """Raise :class:`InvalidProof` unless the old tree is the new one's beginning (RFC 9162, 2.1.4.2)."""
     _check_hashes((old_root, new_root, *proof))
     if not _is_size(old_size) or not _is_size(new_size) or old_size > new_size:
         raise InvalidProof(f"a tree of {new_size} leaves does not begin with one of {old_size}")

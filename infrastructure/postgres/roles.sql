@@ -71,6 +71,14 @@ GRANT INSERT, UPDATE, DELETE ON
     {schema}.history_places
 TO {writer};
 
+-- The tree over the log, and whose turn it is to sign (K1).
+GRANT EXECUTE ON FUNCTION
+    {schema}.begin_signing,
+    {schema}.announce_signing,
+    {schema}.keep_tree_nodes,
+    {schema}.forget_tree_nodes
+TO {writer};
+
 -- Admission (D1).
 GRANT EXECUTE ON FUNCTION
     {schema}.take_slot,

@@ -70,6 +70,11 @@ class Ed25519Signer:
         return f"Ed25519Signer({str(self.verifier_key)!r})"
 
     @property
+    def private(self) -> Ed25519PrivateKey:
+        """The key itself, to be written where it belongs."""
+        return self._private
+
+    @property
     def name(self) -> str:
         """The key's name."""
         return self.verifier_key.name

@@ -15,7 +15,7 @@ from pathlib import Path
 from compaction_ledger.domain.errors import NewerFormat, NotALedger
 
 APPLICATION_ID = 0x434C4447  # "CLDG"
-FORMAT = 2
+FORMAT = 4
 
 
 def file_format(cursor: sqlite3.Cursor) -> int:

@@ -26,6 +26,7 @@ from compaction_ledger.domain.ports import (
     WorkList,
 )
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.proof.ports import TreeStore
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.window.originals import Originals
@@ -47,8 +48,11 @@ from compaction_ledger.infrastructure.sqlite.formats import FORMAT
 from compaction_ledger.infrastructure.sqlite.status import store_status
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
 from compaction_ledger.infrastructure.transcripts.sqlite import SQLiteTranscripts
+from compaction_ledger.infrastructure.tree.memory import MemoryTree
+from compaction_ledger.infrastructure.tree.sqlite import SQLiteTree
 from compaction_ledger.infrastructure.work.memory import MemoryWorkList
 from compaction_ledger.infrastructure.work.sqlite import SQLiteWorkList
+from compaction_ledger.places import Places, places_of
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.projections.sqlite import SQLiteReadModels
 from compaction_ledger.settings import Settings, is_database_url
@@ -95,7 +99,8 @@ class Parts:
 
     ``originals`` are those of the windows of running agents: the embedded ones, or a host's own. ``history``
     is the index of both; it is in memory where the ledger can only be read.
-    ``admission`` asks ``shared_admission``, too, where there is a bound among processes.
+    ``admission`` asks ``shared_admission``, too, where there is a bound among processes. ``tree`` is the tree
+    over the log, and ``places`` are the folders of its keys and checkpoints: a ledger in memory has none.
     """
 
     context: Context
@@ -110,6 +115,8 @@ class Parts:
     work: WorkList
     store: Callable[[], StoreStatus]
     close: Callable[[], None]
+    tree: TreeStore
+    places: Places | None
 
 
 def open_sqlite(
@@ -141,6 +148,8 @@ def open_sqlite(
             store=lambda: store_status(database),
             originals=SQLiteOriginals(database),
             history=None if read_only else SQLiteHistoryIndex(database),
+            tree=SQLiteTree(database),
+            places=places_of(path, settings),
         )
     except BaseException:
         database.close()
@@ -174,6 +183,8 @@ def open_postgres(
         store=opened.store,
         originals=opened.originals,
         history=opened.history,
+        tree=opened.tree,
+        places=places_of(url, settings),
     )
 
 
@@ -422,11 +433,13 @@ def parts_of(  # noqa: PLR0913 - the parts
     store: Callable[[], StoreStatus] = _in_memory,
     originals: Originals | None = None,
     history: HistoryIndex | None = None,
+    tree: TreeStore | None = None,
+    places: Places | None = None,
 ) -> Parts:
     """What an open ledger consists of, put together.
 
-    Without ``work`` there is a list in memory, and without ``originals`` or ``history`` they are kept in
-    memory.
+    Without ``work`` there is a list in memory, and without ``originals``, ``history`` or ``tree`` they are
+    kept in memory.
     """
     local = LocalAdmission(settings.attempts_at_once)
     work = work or MemoryWorkList(log.now)
@@ -452,6 +465,8 @@ def parts_of(  # noqa: PLR0913 - the parts
         work=work,
         store=store,
         close=close_all,
+        tree=MemoryTree(log.sealed) if tree is None else tree,
+        places=places,
     )
 
 

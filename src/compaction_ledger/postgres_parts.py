@@ -8,6 +8,7 @@ from typing import NamedTuple
 from compaction_ledger.domain.history import HistoryIndex
 from compaction_ledger.domain.ports import ReadModelStore, TranscriptStore, WorkList
 from compaction_ledger.domain.prompts import PromptRegistry
+from compaction_ledger.domain.proof.ports import TreeStore
 from compaction_ledger.domain.status import StoreStatus
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.infrastructure.admission.postgres import SharedAdmission
@@ -24,6 +25,7 @@ from compaction_ledger.infrastructure.postgres.address import parse_address
 from compaction_ledger.infrastructure.postgres.database import Database
 from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
+from compaction_ledger.infrastructure.tree.postgres import PostgresTree
 from compaction_ledger.infrastructure.work.postgres import PostgresWorkList
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
@@ -43,6 +45,7 @@ class PostgresParts(NamedTuple):
     work: WorkList
     store: Callable[[], StoreStatus]
     close: Callable[[], None]
+    tree: TreeStore
 
 
 def open_parts(
@@ -77,6 +80,7 @@ def open_parts(
             PostgresWorkList(database, transcripts),
             lambda: store_status(database),
             close,
+            PostgresTree(database),
         )
     except BaseException:
         database.close()

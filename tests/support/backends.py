@@ -31,6 +31,7 @@ from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import Address, parse_address
 from compaction_ledger.infrastructure.sqlite.database import Database, open_database
 from compaction_ledger.infrastructure.transcripts.memory import MemoryTranscripts
+from compaction_ledger.infrastructure.tree.memory import MemoryTree
 from compaction_ledger.infrastructure.work.memory import MemoryWorkList
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.settings import Settings
@@ -100,6 +101,7 @@ class MemoryBackend:
         self._originals = MemoryOriginals()
         self._history = MemoryHistoryIndex()
         self._work = MemoryWorkList(self.clock)
+        self._tree = MemoryTree(self._recorder)
         self._read_models: dict[str, MemoryReadModels] = {}
 
     def open(self, registry: PromptRegistry = DEFAULT_REGISTRY) -> Parts:
@@ -115,6 +117,7 @@ class MemoryBackend:
             work=self._work,
             originals=self._originals,
             history=self._history,
+            tree=self._tree,
         )
 
     def recorder(self) -> SealedMemoryRecorder:
@@ -221,6 +224,7 @@ class PostgresBackend:
             store=opened.store,
             originals=opened.originals,
             history=opened.history,
+            tree=opened.tree,
         )
 
     def database(self) -> postgres.Database:

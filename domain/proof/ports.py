@@ -1,0 +1,92 @@
+"""What a signer needs from outside (K1): the tree in the store, and the folder that checkpoints are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from compaction_ledger.domain.proof.tiles import TreeReader
+
+
+class Node(NamedTuple):
+    """The hash of a complete subtree of 2^``level`` leaves; ``level`` is a multiple of eight."""
+
+    level: int
+    position: int
+    hash: bytes
+
+
+class Turn(NamedTuple):
+    """Whose turn it is to sign. ``size`` and ``root`` are what the signer before announced, as the store says.
+
+    ``root`` is empty where none has announced anything.
+    """
+
+    epoch: int
+    holder: str
+    size: int
+    root: bytes
+
+
+class TreeStore(TreeReader, Protocol):
+    """The log's leaves, the hashes that are kept over them, and whose turn it is to sign."""
+
+    def head(self) -> tuple[int, str]:
+        """The log's size and origin. Raises :class:`DamagedLog`."""
+        ...
+
+    def sealed_leaves(self, start: int, stop: int) -> Sequence[bytes]:
+        """The leaf hashes from ``start`` below ``stop``, each checked to be that of its envelope.
+
+        Raises :class:`DamagedLog`, which names the index, for one that is not, or is missing.
+        """
+        ...
+
+    def envelopes(self, indices: Sequence[int]) -> Sequence[bytes]:
+        """The envelopes at these indices, in that order, unchecked. Raises :class:`DamagedLog`."""
+        ...
+
+    def keep(self, nodes: Sequence[Node]) -> None:
+        """Keep these hashes; one that is there already is replaced."""
+        ...
+
+    def forget(self) -> None:
+        """Forget all hashes that are kept."""
+        ...
+
+    def begin_turn(self, holder: str) -> Turn:
+        """Become the signer, under a name that nobody else has."""
+        ...
+
+    def announce(self, turn: Turn, size: int, root: bytes) -> bool:
+        """Say what is published next; False where another has become the signer meanwhile."""
+        ...
+
+
+class Published(Protocol):
+    """Where checkpoints are published, outside the database. What is read may have been written by others."""
+
+    def locked(self) -> AbstractContextManager[object]:
+        """While this lasts, no other process publishes here. Raises :class:`SignerBusy`."""
+        ...
+
+    def newest(self) -> bytes | None:
+        """The newest checkpoint, as a signed note."""
+        ...
+
+    def pending(self) -> bytes | None:
+        """A checkpoint whose publication has begun and not ended."""
+        ...
+
+    def at(self, size: int) -> bytes | None:
+        """The checkpoint that was published first at this size."""
+        ...
+
+    def publish(self, size: int, data: bytes) -> None:
+        """Publish; safe to be interrupted anywhere and to be repeated with the same ``data``.
+
+        Raises kinds of :class:`StoreError`, and then it is either published later, as :meth:`pending`, or not
+        at all.
+        """
+        ...

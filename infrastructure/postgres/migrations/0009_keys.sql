@@ -1,0 +1,2 @@
+-- Nothing yet.
+CREATE TABLE {schema}.placeholder (id integer);

@@ -1,0 +1,2 @@
+-- Format 3 has nothing of its own yet.
+SELECT 3;

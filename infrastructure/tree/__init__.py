@@ -1,0 +1,1 @@
+"""The tree over the log, in each store (K1)."""

@@ -1,0 +1,44 @@
+"""The part of the composition root that signs and proves: keys and checkpoints of an open ledger (K1, K2)."""
+
+from __future__ import annotations
+
+from compaction_ledger.composition import Parts
+from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.infrastructure.proof.folder import CheckpointFolder
+from compaction_ledger.infrastructure.proof.keys import SignerKeys
+from compaction_ledger.places import Places
+from compaction_ledger.usecases.proving import Prover
+from compaction_ledger.usecases.signing import LogSigner
+from compaction_ledger.worker import worker_name
+
+
+def signer_keys(parts: Parts) -> SignerKeys:
+    """The signer's keys of this ledger."""
+    return SignerKeys(_places(parts).keys, parts.tree.head()[1])
+
+
+def checkpoint_folder(parts: Parts) -> CheckpointFolder:
+    """The checkpoints of this ledger."""
+    return CheckpointFolder(_places(parts).checkpoints)
+
+
+def log_signer(parts: Parts) -> LogSigner:
+    """What signs this ledger, by a name of its own. A key is made where there is none."""
+    keys = signer_keys(parts)
+    signers = keys.signers()
+    return LogSigner(
+        parts.tree, checkpoint_folder(parts), signers, keys.verifiers(), worker_name()
+    )
+
+
+def prover(parts: Parts) -> Prover:
+    """What proves, by the newest checkpoint of this ledger."""
+    return Prover(parts.tree, checkpoint_folder(parts), signer_keys(parts).verifiers())
+
+
+def _places(parts: Parts) -> Places:
+    if parts.places is None:
+        raise InvalidSetting(
+            "a ledger in memory has no place for keys and checkpoints", place="ledger"
+        )
+    return parts.places
