@@ -43,7 +43,7 @@
      │    │    └── TimeHasPassed               A5, likewise
      │    ├── RebuildOvertaken                 P4
      │    ├── WitnessUnavailable               K3
-     │    └── TimestampUnavailable             K3
+     │    ├── TimestampUnavailable             K3
      │    ├── SignerBusy                       K1, another process publishes there
      │    └── UnusableSignerKey                K1, S4
      ├── SigningRefused                        K1: what must not be signed

@@ -17,8 +17,8 @@ _HASHES = 1 << 26  # as bits, 8 MiB
 _MAX_VERSION = 1 << 53
 
 Chain = tuple[int, str, str, str, str]
-"""Of a stream's latest event: its version and its leaf hash in hexadecimal; then, as it stands in envelopes, the
-key with what follows it, and what stands from the stream's id to the version; then the subject."""
+"""Of a stream's latest event: its version, its leaf hash in hexadecimal, and the subject at the end. Between them,
+as they stand in envelopes: the key with what follows it, and all from the stream's id to the version."""
 
 _KEY, _SUBJECT = ',"key":"', ',"subject":"'
 
@@ -58,7 +58,7 @@ class Chains:
             self._read = self._read_before(batch)
         return self._read.get(row[1])
 
-    def new(self, stream: str, envelope: object) -> Chain:
+    def new(self, stream: str, envelope: bytes) -> Chain:
         """What stands before a stream's first event; the subject is the same in all its envelopes."""
         try:
             key, subject = _named(envelope)

@@ -14,6 +14,7 @@ import io
 import logging
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -85,10 +86,10 @@ class WitnessServer(ThreadingHTTPServer):
     ) -> None:
         """Give a connection a thread, if one is free."""
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)  # type: ignore[arg-type]
+            self.shutdown_request(request)
             return
         try:
-            super().process_request(request, client_address)  # type: ignore[arg-type]
+            super().process_request(request, client_address)
         except BaseException:
             self._free.release()
             raise
@@ -98,13 +99,13 @@ class WitnessServer(ThreadingHTTPServer):
     ) -> None:
         """One connection, with all its requests."""
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
         """Note that a connection ended before its time."""
-        logger.debug("a connection ended", exc_info=True)
+        logger.debug("a connection ended: %s", sys.exc_info()[1])
 
 
 class WitnessHandler(BaseHTTPRequestHandler):
@@ -176,7 +177,7 @@ class WitnessHandler(BaseHTTPRequestHandler):
                 return 409, SIZE_TYPE, b"%d\n" % (error.size or 0)
             return STATUSES[error.reason], PLAIN, _line(error)
         except StoreError as error:
-            logger.error("nothing can be kept: %s", error)
+            logger.warning("nothing can be kept: %s", error)
             return 503, PLAIN, b"the store of this witness cannot be used\n"
 
     def _body(self) -> bytes | None:
@@ -204,6 +205,7 @@ class WitnessHandler(BaseHTTPRequestHandler):
         self._answer(status, PLAIN, f"{why}\n".encode())
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
+        self.connection.settimeout(self.server.bounds.request_seconds)
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))

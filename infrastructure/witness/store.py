@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -28,11 +28,14 @@ class SQLiteWitnessStore:
     Whatever SQLite says comes out as a kind of :class:`StoreError`; then nothing was cosigned.
     """
 
-    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self, path: Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
         self._path = path
+        self._mode = "rwc" if create else "ro"
         self._busy_seconds = busy_seconds
         with self._translated(), closing(self._connect()) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE" if create else "BEGIN")
             self._check(connection)
             connection.commit()
 
@@ -40,6 +43,12 @@ class SQLiteWitnessStore:
         """The checkpoint that was cosigned last, as a signed note."""
         with self._translated(), closing(self._connect()) as connection:
             return _latest(connection, origin)
+
+    def all(self) -> Sequence[bytes]:
+        """What was cosigned last of every log, in order of their origins."""
+        with self._translated(), closing(self._connect()) as connection:
+            rows = connection.execute("SELECT note FROM cosigned ORDER BY origin").fetchall()
+            return [_note(row) for row in rows]
 
     @contextmanager
     def step(self, origin: str) -> Generator[tuple[bytes | None, Cosigned]]:
@@ -59,7 +68,10 @@ class SQLiteWitnessStore:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False
+            f"{self._path.absolute().as_uri()}?mode={self._mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=self._busy_seconds,
         )
         connection.execute("PRAGMA synchronous = EXTRA")
         return connection
@@ -68,7 +80,7 @@ class SQLiteWitnessStore:
         ((identity,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
         ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
-        if not tables and not version:
+        if not tables and not version and self._mode != "ro":
             connection.execute(_TABLE)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -87,8 +99,10 @@ class SQLiteWitnessStore:
 
 def _latest(connection: sqlite3.Connection, origin: str) -> bytes | None:
     row = connection.execute("SELECT note FROM cosigned WHERE origin = ?", (origin,)).fetchone()
-    if row is None:
-        return None
+    return None if row is None else _note(row)
+
+
+def _note(row: tuple[object]) -> bytes:
     (note,) = row
     if type(note) is not bytes:
         raise StoreUnavailable("what was cosigned last is not what was kept")

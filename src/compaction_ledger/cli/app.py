@@ -20,6 +20,7 @@ from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.commands.window import window
+from compaction_ledger.cli.commands.witness import witness
 from compaction_ledger.cli.commands.working import work
 from compaction_ledger.cli.failing import PROGRAM, CommandGroup, run
 
@@ -95,6 +96,7 @@ for _name, _command, _in_short in (
 app.add_typer(
     window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
 )
+app.add_typer(witness, name="witness", short_help="A witness of checkpoints: serve, show.")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "compaction-ledger"
 
+GROUPS = ("window", "witness")
+
 FINDING = 1
 BAD_INPUT = 2
 BROKEN_PIPE = 141
@@ -59,9 +61,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     from compaction_ledger.domain.errors import DamagedLog, LedgerError
 
     as_json = "--json" in words
-    if list(words[-1:]) == [
-        "window"
-    ]:  # a group alone says what there is, as the program alone does
+    if words and words[-1] in GROUPS:  # a group alone says what there is, as the program alone does
         words = [*words, "--help"]
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)

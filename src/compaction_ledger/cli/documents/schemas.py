@@ -29,6 +29,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VersionDocument,
 )
 from compaction_ledger.cli.documents.windows import WindowShowDocument
+from compaction_ledger.cli.documents.witness import WitnessServeDocument, WitnessShowDocument
 from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 from compaction_ledger.cli.window_demo.document import WindowDemoDocument
 
@@ -53,6 +54,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "window-demo": WindowDemoDocument,
     "window-show": WindowShowDocument,
     "window-search": WindowSearchDocument,
+    "witness-serve": WitnessServeDocument,
+    "witness-show": WitnessShowDocument,
     "version": VersionDocument,
     "error": ErrorDocument,
 }
