@@ -545,14 +545,33 @@ class Ledger:
         """Build the read models anew beside the serving ones, then switch (P3)."""
         return rebuild(self._parts.context, progress)
 
-    def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
-        """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log."""
+    def verify(
+        self,
+        progress: Progress | None = None,
+        *,
+        seal_only: bool = False,
+        checkpoints: Sequence[Path] = (),
+        keys: Sequence[str] = (),
+        witnesses: Sequence[str] | None = None,
+    ) -> Verification:
+        """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log.
+
+        The log is compared with what was signed of it (K4): with the ``checkpoints`` in these files, or else
+        with all in the ledger's folder of checkpoints; they count if one of ``keys``, or else of the ledger's
+        own verifier keys, has signed them. And with what ``witnesses`` have cosigned last, each a URL, a
+        space and a verifier key; ``None``: those of the settings.
+        """
+        from compaction_ledger.verifying_parts import Against, head_check  # noqa: PLC0415
+
+        asked = self._settings.witnesses if witnesses is None else witnesses
+        heads = head_check(self._parts, Against(checkpoints, keys, asked))
         expected = partial(composition.past_read_models, self._parts.context.registry)
         return verify(
             self._parts.context.log,
             self._parts.read_models,
             None if seal_only else expected,
             progress,
+            heads,
         )
 
     def conversations(self) -> Iterable[tuple[str, str]]:

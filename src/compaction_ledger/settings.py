@@ -65,6 +65,9 @@ class Settings(BaseModel):
     checkpoints_folder: Path | None = None
     """Where the last signed head is, and published checkpoints; ``None``: beside the ledger (K1)."""
 
+    witnesses: tuple[str, ...] = ()
+    """Who cosigns what is published, and is asked when the log is verified: URL, space, verifier key (K3)."""
+
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 
         def __init__(self, **values: object) -> None:

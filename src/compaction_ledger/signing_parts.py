@@ -26,9 +26,7 @@ def log_signer(parts: Parts) -> LogSigner:
     """What signs this ledger, by a name of its own. A key is made where there is none."""
     keys = signer_keys(parts)
     signers = keys.signers()
-    return LogSigner(
-        parts.tree, checkpoint_folder(parts), signers, keys.verifiers(), worker_name()
-    )
+    return LogSigner(parts.tree, checkpoint_folder(parts), signers, keys.verifiers(), worker_name())
 
 
 def prover(parts: Parts) -> Prover:
