@@ -1,4 +1,4 @@
-"""What a signer needs from outside (K1): the tree in the store, and the folder that checkpoints are kept in."""
+"""What a signer needs from outside (K1): the tree in the store, its keys, and the folder of checkpoints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from compaction_ledger.domain.proof.notes import VerifierKey
 from compaction_ledger.domain.proof.tiles import TreeReader
 
 
@@ -18,7 +19,7 @@ class Node(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Whose turn it is to sign. ``size`` and ``root`` are what the signer before announced, as the store says.
+    """Whose turn it is to sign. ``size`` and ``root`` are what the one before announced, as the store has it.
 
     ``root`` is empty where none has announced anything.
     """
@@ -89,4 +90,20 @@ class Published(Protocol):
         Raises kinds of :class:`StoreError`, and then it is either published later, as :meth:`pending`, or not
         at all.
         """
+        ...
+
+
+class SignerKeyFiles(Protocol):
+    """The signer's keys, as far as others may know them."""
+
+    def verifier_keys(self) -> Sequence[VerifierKey]:
+        """The public keys of those that sign and of those that signed, the ones that sign first."""
+        ...
+
+    def active_keys(self) -> Sequence[VerifierKey]:
+        """The public keys of those that sign; none where none was made yet."""
+        ...
+
+    def rotate(self, *, overlap: bool = False) -> VerifierKey:
+        """Sign with a new key from now on; with ``overlap`` the ones before it go on signing beside it."""
         ...

@@ -119,9 +119,7 @@ def locked(path: Path, seconds: float = LOCK_SECONDS) -> Generator[None]:
 
 
 @contextmanager
-def _temporary(
-    path: Path, data: bytes, mode: int, folder: Path | None = None
-) -> Generator[Path]:
+def _temporary(path: Path, data: bytes, mode: int, folder: Path | None = None) -> Generator[Path]:
     """A file with ``data``, safely on the disk; what is done with it for ``path`` is, too, at the end."""
     temporary = (folder or path.parent) / f"{_TEMPORARY}{secrets.token_hex(8)}"
     try:

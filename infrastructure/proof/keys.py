@@ -1,4 +1,4 @@
-"""The signer's keys in files (K1, K2, S4): those that sign, for nobody else to read, and those that ever signed.
+"""The signer's keys in files (K1, K2, S4): those that sign, for nobody else to read, and all that signed.
 
 ::
 
@@ -45,7 +45,7 @@ class SignerKeys:
         self._name = name
 
     def signers(self) -> Sequence[Ed25519Signer]:
-        """The keys that sign, the newest first. The first time one is made; any number of processes may try."""
+        """The keys that sign, the newest first. The first time one is made, by any number of processes."""
         path = self._folder / PRIVATE
         data = files.read(path, MAX_FILE)
         if data is None:
@@ -62,9 +62,12 @@ class SignerKeys:
 
     def verifier_keys(self) -> Sequence[VerifierKey]:
         """As :meth:`verifiers`, to be handed on."""
-        active = [] if files.read(self._folder / PRIVATE, MAX_FILE) is None else self.signers()
-        known = self._public()
-        return list(dict.fromkeys([*(one.verifier_key for one in active), *known]))
+        return list(dict.fromkeys([*self.active_keys(), *self._public()]))
+
+    def active_keys(self) -> Sequence[VerifierKey]:
+        """The public keys of those that sign; none where none was made yet."""
+        made = files.read(self._folder / PRIVATE, MAX_FILE) is not None
+        return [one.verifier_key for one in self.signers()] if made else []
 
     def rotate(self, *, overlap: bool = False) -> VerifierKey:
         """Sign with a new key from now on; with ``overlap`` the ones before it go on signing beside it.

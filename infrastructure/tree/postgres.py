@@ -49,7 +49,7 @@ class PostgresTree:
             "SELECT idx, envelope FROM {schema}.stored_events WHERE idx = ANY(%s::bigint[])",
             list(indices),
         )
-        return in_order({index: envelope for index, envelope in rows}, indices)
+        return in_order({int(index): envelope for index, envelope in rows}, indices)
 
     def nodes(self, level: int, start: int, stop: int) -> Sequence[bytes]:
         """The kept hashes of a level, as far as there is no gap."""

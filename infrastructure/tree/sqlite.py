@@ -27,7 +27,8 @@ class SQLiteTree:
         rows = self._read("SELECT size, origin FROM log_head WHERE id = 0")
         if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str):
             raise DamagedLog("the log has no head")
-        return rows[0]
+        size, origin = rows[0]
+        return int(size), str(origin)
 
     def leaf_hashes(self, start: int, stop: int) -> Sequence[bytes]:
         """Leaf hashes, unchecked, as far as there is no gap."""

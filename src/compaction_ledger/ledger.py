@@ -36,7 +36,7 @@ from compaction_ledger.domain.takeover import ScopeFrom
 from compaction_ledger.domain.window.originals import Originals
 from compaction_ledger.domain.windows import WindowPolicy
 from compaction_ledger.domain.work import Backlog
-from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving
+from compaction_ledger.serving import Activity, Listener, Pace, Served, Serving, Signing
 from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, OnArchive
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
@@ -64,11 +64,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal, Self
 
+    from compaction_ledger.domain.proof.checkpoints import Checkpoint
+    from compaction_ledger.domain.proof.inclusion import InclusionProof, WitnessRequest
+    from compaction_ledger.domain.proof.ports import SignerKeyFiles
     from compaction_ledger.domain.window.pins import PinProposer
     from compaction_ledger.domain.window.policy import WindowBudget
     from compaction_ledger.domain.window.prompts import WindowPrompts
     from compaction_ledger.domain.window.summarization import ChunkSummarizer
     from compaction_ledger.domain.window.tokens import TokenCounter
+    from compaction_ledger.usecases.signing import Signed
     from compaction_ledger.window import Window
 
 READ_BATCH = 500
@@ -310,13 +314,16 @@ class Ledger:
         listener: Listener | None = None,
         activity: Activity | None = None,
         hurry: Event | None = None,
+        sign_every: float | None = None,
     ) -> Served:
         """Compact what is due, whatever becomes due, until ``stop`` is requested.
 
         Any number of processes may do so on one ledger. After a stop nothing new is begun; calls that are
         under way may end, for as long as the pace says or until ``hurry`` is set, and are interrupted then
-        if the summarizer has a method ``cancel``. Raises :class:`InvalidSetting` from a summarizer that is
-        set wrongly.
+        if the summarizer has a method ``cancel``. With ``sign_every`` the log is signed every so many
+        seconds, as by :meth:`checkpoint`; what goes wrong with that is told to the listener.
+
+        Raises :class:`InvalidSetting` from a summarizer that is set wrongly.
         """
         chosen = self._summarizer_or(summarizer)
         serving = Serving(
@@ -329,6 +336,8 @@ class Ledger:
             activity or Activity(),
             getattr(chosen, "cancel", None),
         )
+        if sign_every is not None:
+            serving.signing = Signing(sign_every, self.checkpoint)
         if hurry is not None:
             serving.hurry = hurry
         return serving.run()
@@ -573,6 +582,58 @@ class Ledger:
             progress,
             heads,
         )
+
+    # --- signing and proving ---
+
+    def checkpoint(self) -> Signed:
+        """Sign the log as it is now, and publish that in the ledger's folder of checkpoints (K1).
+
+        The first time, a key is made. Raises :class:`SmallerTree` or :class:`InconsistentTree` where the log
+        is not one that goes on from what was signed, :class:`SignerOvertaken`, :class:`DamagedLog`,
+        :class:`InvalidProof` and kinds of :class:`StoreError`; nothing is published then.
+        """
+        from compaction_ledger.signing_parts import log_signer  # noqa: PLC0415 - on first use
+
+        return log_signer(self._parts).sign()
+
+    def newest_checkpoint(self) -> Checkpoint:
+        """The log as it was signed last. Raises :class:`InvalidSetting` where it was not."""
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).newest().checkpoint
+
+    def prove(self, *indices: int) -> Iterator[InclusionProof]:
+        """That these events are in the log as it was signed last (K2); each proof can be checked without us.
+
+        Raises :class:`InvalidSetting` for an event that is not signed yet, :class:`DamagedLog` for one that
+        is not as it was signed.
+        """
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).inclusion(indices)
+
+    def prove_range(
+        self, conversation: str, *, from_pair: int, scope: str = DEFAULT_SCOPE
+    ) -> Iterator[InclusionProof]:
+        """As :meth:`prove`, for everything that was recorded of one range."""
+        entries = self.history(conversation, from_pair=from_pair, scope=scope)
+        return self.prove(*(entry.index for entry in entries))
+
+    def prove_consistency(self, old_size: int) -> WitnessRequest:
+        """That the log as it was signed last begins with its first ``old_size`` events (K2).
+
+        Raises :class:`InvalidSetting`, and :class:`InconsistentTree` where a checkpoint of that size says
+        otherwise.
+        """
+        from compaction_ledger.signing_parts import prover  # noqa: PLC0415 - on first use
+
+        return prover(self._parts).consistency(old_size)
+
+    def signer_keys(self) -> SignerKeyFiles:
+        """The keys that sign this ledger, and that signed it (K2)."""
+        from compaction_ledger.signing_parts import signer_keys  # noqa: PLC0415 - on first use
+
+        return signer_keys(self._parts)
 
     def conversations(self) -> Iterable[tuple[str, str]]:
         """Every scope and conversation of the transcripts."""

@@ -1,8 +1,8 @@
 """The loop of a worker: find what is due, look at it, wait; until it is told to stop.
 
 Several threads take conversations off the work list, one each at a time. One more discovers what changed,
-and one asks the store about once a second whether it is there. The caller's thread waits, so that signals
-reach it.
+one asks the store about once a second whether it is there, and one signs the log, if that is wanted. The
+caller's thread waits, so that signals reach it.
 
 An error of one conversation delays that conversation. While the store cannot do its part, all wait, longer
 each time, and go on. Only a stop ends the loop, or something that every conversation would meet.
@@ -96,6 +96,25 @@ class Listener:
     def store_back(self) -> None:
         """The store can do its part again."""
         logger.warning("the store can do it again")
+
+    def signing_failed(self, error: LedgerError) -> None:
+        """The log could not be signed; it is tried again when it is time."""
+        logger.warning("the log could not be signed: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """That the worker signs the log (K1): ``sign`` does it, every so many seconds.
+
+    Raises :class:`InvalidSetting`.
+    """
+
+    every: float
+    sign: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        if not 0.1 <= self.every <= 86_400:
+            raise InvalidSetting("must be from 0.1 to 86400 seconds", place="sign_every")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +210,7 @@ class Serving:
     activity: Activity = field(default_factory=Activity)
     cancel: Callable[[], None] | None = None
     hurry: Event = field(default_factory=Event)
+    signing: Signing | None = None
     _ending: Event = field(default_factory=Event, init=False)
     _woken: Event = field(default_factory=Event, init=False)
     """Set by a hint, and at the end: whoever has nothing to do looks again."""
@@ -220,6 +240,8 @@ class Serving:
             self._thread("discovery", self._discover),
             self._thread("pulse", self._feel_pulse),
         ]
+        if self.signing is not None:
+            helpers.append(self._thread("signing", self._sign, self.signing))
         try:
             with self.work.hints(self._woken.set):
                 while any(map(Thread.is_alive, workers)) and not self.stop.requested:
@@ -229,6 +251,8 @@ class Serving:
             abandoned = self._drain(workers, helpers)
         if self._defect is not None:
             raise self._defect
+        if self.signing is not None and self.pace.until_idle and not stopped:
+            self._sign_once(self.signing)
         return Served(self.activity.condition().counts, stopped, abandoned)
 
     # --- the end ---
@@ -258,7 +282,7 @@ class Serving:
 
     # --- threads ---
 
-    def _thread(self, name: str, body: Callable[..., None], *arguments: int) -> Thread:
+    def _thread(self, name: str, body: Callable[..., None], *arguments: object) -> Thread:
         def run() -> None:
             try:
                 body(*arguments)
@@ -369,6 +393,25 @@ class Serving:
             else:
                 self.activity.answered()
             self._ending.wait(PULSE)
+
+    # --- signing ---
+
+    def _sign(self, signing: Signing) -> None:
+        """Sign the log, again and again."""
+        while not self._ending.is_set():
+            self._sign_once(signing)
+            self._wait(signing.every)
+
+    def _sign_once(self, signing: Signing) -> None:
+        """Sign the log. What goes wrong is told, and is nobody else's trouble."""
+        try:
+            signing.sign()
+        except LedgerError as error:
+            self.activity.count("signing_failures")
+            self._telemetry.count("errors", error=error.code)
+            self._tell(self.listener.signing_failed, error)
+        else:
+            self.activity.count("checkpoints")
 
     # --- waiting ---
 

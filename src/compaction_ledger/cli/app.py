@@ -15,9 +15,11 @@ from compaction_ledger.cli.commands.checking import check
 from compaction_ledger.cli.commands.compacting import compact
 from compaction_ledger.cli.commands.demo import demo
 from compaction_ledger.cli.commands.importing import import_file, import_summary
+from compaction_ledger.cli.commands.keys import keys
 from compaction_ledger.cli.commands.looking import log, ranges, show
 from compaction_ledger.cli.commands.operating import migrate, status
 from compaction_ledger.cli.commands.planning import plan
+from compaction_ledger.cli.commands.signing import checkpoint, prove
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.commands.window import window
 from compaction_ledger.cli.commands.witness import witness
@@ -86,6 +88,8 @@ for _name, _command, _in_short in (
     ("log", log, "List the events of the log."),
     ("status", status, "How the ledger is: lag, claims, work, size."),
     ("verify", verify, "Check every seal and every row."),
+    ("checkpoint", checkpoint, "Sign the log as it is now, and publish that."),
+    ("prove", prove, "Prove events, or that nothing was rewritten."),
     ("rebuild", rebuild, "Build the read models anew from the log."),
     ("migrate", migrate, "Make or update the tables on PostgreSQL."),
     ("import-summary", import_summary, "Bring in a summary made elsewhere."),
@@ -93,6 +97,7 @@ for _name, _command, _in_short in (
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)
+app.add_typer(keys, name="keys", short_help="Keys of the ledger: show, rotate-signer.")
 app.add_typer(
     window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
 )

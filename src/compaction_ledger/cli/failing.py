@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "compaction-ledger"
 
-GROUPS = ("window", "witness")
-
 FINDING = 1
 BAD_INPUT = 2
 BROKEN_PIPE = 141
@@ -58,10 +56,16 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
 
 
 def _run(app: typer.Typer, words: Sequence[str]) -> int:
-    from compaction_ledger.domain.errors import DamagedLog, LedgerError
+    from compaction_ledger.domain.errors import (
+        DamagedLog,
+        InvalidProof,
+        LedgerError,
+        SigningRefused,
+    )
 
     as_json = "--json" in words
-    if words and words[-1] in GROUPS:  # a group alone says what there is, as the program alone does
+    # A group alone says what there is, as the program alone does.
+    if words and words[-1] in {"keys", "window", "witness"}:
         words = [*words, "--help"]
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
@@ -73,7 +77,8 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
         return INTERRUPTED
     except LedgerError as error:
         tell(as_json, error.code, _message(error), getattr(error, "place", None))
-        return FINDING if isinstance(error, DamagedLog) else BAD_INPUT
+        found = isinstance(error, DamagedLog | InvalidProof | SigningRefused)
+        return FINDING if found else BAD_INPUT
     except (_ReaderLeft, BrokenPipeError):
         raise
     except OSError as error:

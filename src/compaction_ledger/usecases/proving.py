@@ -1,4 +1,4 @@
-"""Prove that events are in the log as it was signed, and that one signed log is the beginning of another (K2)."""
+"""Prove that events are in the log as it was signed, and that it begins as it was signed before (K2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Prover:
     verifiers: Sequence[NoteVerifier]
 
     def newest(self) -> SignedCheckpoint:
-        """The newest checkpoint. Raises :class:`InvalidSetting` where there is none, and :class:`InvalidProof`."""
+        """The newest checkpoint. Raises :class:`InvalidSetting` if there is none; :class:`InvalidProof`."""
         data = self.published.newest()
         if data is None:
             raise InvalidSetting("nothing was signed yet", place="checkpoint")
@@ -81,7 +81,9 @@ class Prover:
             try:
                 check_inclusion(leaf, index, head.size, hashes, head.root)
             except InvalidProof as error:
-                raise DamagedLog(f"the log is not as it was signed: {error}", index=index) from error
+                raise DamagedLog(
+                    f"the log is not as it was signed: {error}", index=index
+                ) from error
         return InclusionProof(index, tuple(hashes), signed.data, envelope)
 
     def consistency(self, old: int) -> WitnessRequest:

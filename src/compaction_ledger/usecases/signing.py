@@ -138,7 +138,7 @@ class LogSigner:
     def _check_announced(
         self, turn: Turn, last: SignedCheckpoint | None, origin: str, size: int
     ) -> None:
-        """What any signer announced must be a beginning of the log, too. It is only the store that says so."""
+        """What any signer announced must be the log's beginning, too. It is only the store that says so."""
         if not turn.root or (last and turn[2:] == (last.checkpoint.size, last.checkpoint.root)):
             return
         if turn.size > size:
@@ -152,7 +152,7 @@ class LogSigner:
             )
 
     def _tree_at(self, size: int, root: bytes) -> Frontier:
-        """The tree of so many leaves; kept hashes that do not lead to ``root`` are made again from the leaves."""
+        """The tree of so many leaves; kept hashes that do not lead to ``root`` are made again."""
         tree = Frontier.at(size, Tiles(self.tree))
         if tree.root() == root:
             return tree

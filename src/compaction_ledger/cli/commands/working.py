@@ -54,6 +54,12 @@ def work(
             min=1, metavar="N", help="Attempts at once among all on one PostgreSQL database."
         ),
     ] = None,
+    sign_every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, metavar="SECONDS", help="Sign the log, as `checkpoint` does, so often."
+        ),
+    ] = None,
     health_port: Annotated[
         int | None,
         typer.Option(min=1, max=65_535, metavar="PORT", help="Answer /live, /ready and /status."),
@@ -100,6 +106,7 @@ def work(
         processes=processes,
         lease=lease,
         at_once=at_once,
+        sign_every=sign_every,
         health_host=health_host,
         health_port=health_port,
         json=call.json,

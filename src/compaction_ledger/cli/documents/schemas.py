@@ -20,6 +20,11 @@ from compaction_ledger.cli.documents.history import WindowSearchDocument
 from compaction_ledger.cli.documents.operating import MigrateDocument, StatusDocument
 from compaction_ledger.cli.documents.records import LogDocument, RangesDocument, ShowDocument
 from compaction_ledger.cli.documents.requests import AssembleDocument
+from compaction_ledger.cli.documents.signing import (
+    CheckpointDocument,
+    KeysDocument,
+    ProveDocument,
+)
 from compaction_ledger.cli.documents.summary_file import SummaryFile
 from compaction_ledger.cli.documents.transcripts import ImportDocument, PlanDocument
 from compaction_ledger.cli.documents.upkeep import (
@@ -47,6 +52,9 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "log": LogDocument,
     "status": StatusDocument,
     "verify": VerifyDocument,
+    "checkpoint": CheckpointDocument,
+    "prove": ProveDocument,
+    "keys": KeysDocument,
     "rebuild": RebuildDocument,
     "migrate": MigrateDocument,
     "import-summary": ImportSummaryDocument,

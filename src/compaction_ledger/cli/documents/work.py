@@ -12,7 +12,14 @@ from compaction_ledger.serving import Condition
 from compaction_ledger.usecases.working import LookFailure
 
 WorkEvent = Literal[
-    "range", "error", "store_away", "store_back", "worker_started", "worker_ended", "end"
+    "range",
+    "error",
+    "store_away",
+    "store_back",
+    "signing_failed",
+    "worker_started",
+    "worker_ended",
+    "end",
 ]
 
 
@@ -51,7 +58,7 @@ class WorkDocument(Document):
     """Of `range`: what became of it."""
 
     error: WorkError | None
-    """Of `error` and `store_away`."""
+    """Of `error`, `store_away` and `signing_failed`."""
 
     process: Count | None
     """Of `worker_started` and `worker_ended`: the process id."""

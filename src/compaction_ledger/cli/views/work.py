@@ -20,6 +20,8 @@ def line_of(document: WorkDocument) -> str | None:
             return f"the store does not do it and is asked again: {_error(document)}"
         case "store_back":
             return "the store does it again"
+        case "signing_failed":
+            return f"the log is not signed, and that is tried again: {_error(document)}"
         case "worker_started":
             return None
         case "worker_ended":

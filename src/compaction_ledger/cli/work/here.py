@@ -109,6 +109,7 @@ class Here:
             listener=self._reporter,
             activity=self.activity,
             hurry=self.hurry,
+            sign_every=self.options.sign_every,
         )
 
     def _ended(self, served: Served) -> int:

@@ -22,6 +22,7 @@ class WorkOptions:
     processes: int = 1
     lease: float | None = None
     at_once: int | None = None
+    sign_every: float | None = None
     health_host: str = "127.0.0.1"
     health_port: int | None = None
     json: bool = False
@@ -49,6 +50,7 @@ class WorkOptions:
         words += ["--until-idle"] if self.pace.until_idle else []
         words += ["--upgrade"] if self.upgrade else []
         given = {
+            "--sign-every": self.sign_every if number == 1 else None,
             "--lease": self.lease,
             "--at-once": self.at_once,
             "--model": self.choice.model,

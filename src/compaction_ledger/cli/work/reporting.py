@@ -15,7 +15,7 @@ from compaction_ledger.cli.documents.compaction import RangeCompacted
 from compaction_ledger.cli.documents.work import WorkDocument, WorkError, WorkEvent
 from compaction_ledger.cli.views.work import line_of
 from compaction_ledger.composition import system_clock
-from compaction_ledger.domain.errors import StoreError
+from compaction_ledger.domain.errors import LedgerError, StoreError
 from compaction_ledger.serving import Listener
 from compaction_ledger.usecases.claiming import RangeOutcome
 from compaction_ledger.usecases.working import LookFailure
@@ -87,6 +87,12 @@ class Reporter(Listener):
     def store_back(self) -> None:
         """The store can do its part again."""
         self._tell("store_back")
+
+    def signing_failed(self, error: LedgerError) -> None:
+        """The log could not be signed."""
+        told = WorkError(code=error.code, message=str(error), number=None)
+        self._tell("signing_failed", error=told)
+        self.found_something = True
 
     def worker_started(self, worker: int, process: int) -> None:
         """A process began."""
