@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import history
 import measures
 import pg_measures
+import signing
 import window_measures
 import window_reuse
 from timing import median, ratio
@@ -46,10 +47,12 @@ MARKS = {
     "window_growth": ("<=", 1.15),
     "window_prefix_reuse": (">=", 0.9),
     "window_constraints_kept": (">=", 15),
+    "checkpoint_signing_growth": ("<=", 2.0),  # as the logarithm grows
+    "inclusion_proof_ms": ("<=", 10.0),
     "history_sqlite_p99_ms": ("<=", 50.0),
     "history_postgres_p99_ms": ("<=", 50.0),
 }
-PARTS = ("files", "postgres", "window", "history")
+PARTS = ("files", "postgres", "window", "history", "signing")
 
 
 def main() -> int:
@@ -71,6 +74,8 @@ def main() -> int:
         figures |= window_reuse.prefix_reuse() | window_reuse.small_window()
     if "history" in parts:
         figures |= history.figures(100_000, 200)
+    if "signing" in parts:
+        figures |= signing.figures(given.rounds)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(figures)
