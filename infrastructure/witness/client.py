@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
 
 from compaction_ledger.domain.errors import (
     BadSignature,
@@ -32,6 +29,7 @@ from compaction_ledger.domain.proof.witnessing import (
     origin_name,
     parse_lines,
 )
+from compaction_ledger.infrastructure.http_places import Answer, HttpPlace, NoAnswer
 from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Verifier
 
 SECONDS = 10.0
@@ -44,24 +42,15 @@ _REASONS: dict[int, WitnessRefusal] = {
 }
 
 
-class Answer(NamedTuple):
-    """What a server said."""
-
-    status: int
-    content_type: str
-    body: bytes
-
-
 class HttpWitness:
     """A witness by its URL and its verifier key, which alone decides what is believed of its answers."""
 
     def __init__(
         self, url: str, verifiers: Sequence[NoteVerifier], seconds: float = SECONDS
     ) -> None:
-        self._parts = _checked(url)
+        self._place = HttpPlace(url, "witness", seconds, MAX_ANSWER)
         self._verifiers = verifiers
-        self._seconds = seconds
-        self.url = f"{self._parts.scheme}://{self._parts.netloc}{self._parts.path}"
+        self.url = self._place.url
 
     @classmethod
     def parse(cls, setting: str, seconds: float = SECONDS) -> HttpWitness:
@@ -88,9 +77,9 @@ class HttpWitness:
                 raise self._unavailable("its answer is not a size")
             raise WitnessRefused("stale", f"{self.name} has cosigned another size", int(match[1]))
         if answer.status in _REASONS:
-            raise WitnessRefused(_REASONS[answer.status], f"{self.name}: {_said(answer)}")
+            raise WitnessRefused(_REASONS[answer.status], f"{self.name}: {answer.line()}")
         if answer.status != 200:
-            raise self._unavailable(f"it answers {answer.status}: {_said(answer)}")
+            raise self._unavailable(f"it answers {answer.status}: {answer.line()}")
         note = parse_note(request.checkpoint)
         try:
             lines = parse_lines(answer.body)
@@ -104,27 +93,14 @@ class HttpWitness:
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise self._unavailable(f"it answers {answer.status}: {_said(answer)}")
+            raise self._unavailable(f"it answers {answer.status}: {answer.line()}")
         return answer.body
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        connection = self._connection()
         try:
-            connection.request(method, self._parts.path + path, body)
-            response = connection.getresponse()
-            content = response.read(MAX_ANSWER + 1)
-        except (OSError, HTTPException) as error:
-            raise self._unavailable(str(error) or type(error).__name__) from error
-        finally:
-            connection.close()
-        if len(content) > MAX_ANSWER:
-            raise self._unavailable("its answer is too long")
-        content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        return Answer(response.status, content_type, content)
-
-    def _connection(self) -> HTTPConnection:
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        return kind(self._parts.hostname or "", self._parts.port, timeout=self._seconds)
+            return self._place.ask(method, path, body)
+        except NoAnswer as error:
+            raise self._unavailable(str(error)) from error
 
     def _unavailable(self, why: str) -> WitnessUnavailable:
         return WitnessUnavailable(f"the witness {self.name} at {self.url}: {why}")
@@ -139,27 +115,3 @@ def witness_verifier(key: str) -> Ed25519Verifier:
     if verifier.verifier_key.signature_type != COSIGNATURE:
         raise InvalidSetting("this is not the key of a witness", place="witness")
     return verifier
-
-
-def _checked(url: str) -> SplitResult:
-    """The parts of a URL, which holds no secret and is never shown where it might (S4)."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises for what is no port
-    except ValueError:
-        raise InvalidSetting("not a URL", place="witness") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidSetting("not an http or https URL", place="witness")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise InvalidSetting(
-            "the URL of a witness has no user, password, query or fragment", place="witness"
-        )
-    if any(c <= " " or c > "~" for c in url):
-        raise InvalidSetting("the URL has characters that must be escaped", place="witness")
-    return parts._replace(path=parts.path.rstrip("/"))
-
-
-def _said(answer: Answer) -> str:
-    """The first line of an answer, as far as it can be shown."""
-    line = answer.body[:200].decode("utf-8", "replace").strip().split("\n")[0]
-    return "".join(c for c in line if c.isprintable()) or "nothing"

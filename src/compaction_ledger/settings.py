@@ -68,6 +68,12 @@ class Settings(BaseModel):
     witnesses: tuple[str, ...] = ()
     """Who cosigns what is published, and is asked when the log is verified: URL, space, verifier key (K3)."""
 
+    checkpoint_copies: tuple[str, ...] = ()
+    """Where what is published is kept, too, and never replaced: folders, or ``s3://bucket/prefix`` (K3)."""
+
+    timestamps: str | None = None
+    """Who stamps what is published with the time (RFC 3161): URL, space, file of trusted roots in PEM (K3)."""
+
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 
         def __init__(self, **values: object) -> None:

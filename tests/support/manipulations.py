@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from histories import fill, key_of, present_job, Worker
+from histories import Worker, fill, key_of, present_job
 from pg_ledgers import PgLedger, ledger_on
 
 from compaction_ledger import Ledger
@@ -189,7 +189,7 @@ def victim(kind: str, folder: Path, pg_server: str) -> Iterator[Victim]:
 
 
 def resealed(rows: Iterator[Row]) -> list[Row]:
-    """The same events with hashes that fit: payload, chain and leaf, as whoever knows the format makes them."""
+    """The same events with hashes that fit, payload, chain and leaf, as who knows the format makes them."""
     last: dict[str, str] = {}
     sealed: list[Row] = []
     for index, row in enumerate(rows):

@@ -86,7 +86,15 @@ class WitnessProcess:
 
     def __post_init__(self) -> None:
         keys = [word for key in self.log_keys for word in ("--log-key", key)]
-        words = ["witness", "serve", "--folder", str(self.folder), "--listen", "127.0.0.1:0", "--json"]
+        words = [
+            "witness",
+            "serve",
+            "--folder",
+            str(self.folder),
+            "--listen",
+            "127.0.0.1:0",
+            "--json",
+        ]
         self.process = subprocess.Popen(
             [*COMMAND, *words, *keys],
             env=environment(),

@@ -1,13 +1,11 @@
-"""Have a published checkpoint cosigned by witnesses (K3)."""
+"""Have a published checkpoint cosigned by a witness (K3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from compaction_ledger.domain.errors import (
     Forked,
-    LedgerError,
     WitnessRefused,
     WitnessUnavailable,
 )
@@ -21,29 +19,6 @@ TRIES = 4
 
 Prove = Callable[[int], Sequence[bytes]]
 """The consistency proof from a size of the log to that of the checkpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cosigned:
-    """What came of asking the witnesses: cosignatures, and by a witness's name why there is none."""
-
-    signatures: tuple[NoteSignature, ...]
-    failures: tuple[tuple[str, LedgerError], ...]
-
-
-def collect(note: bytes, witnesses: Sequence[Witness], prove: Prove, known: int = 0) -> Cosigned:
-    """Ask each witness once; one that cannot be reached or refuses keeps no other from cosigning.
-
-    ``known`` is the size that they are taken to have cosigned last, which they will correct.
-    """
-    signatures: list[NoteSignature] = []
-    failures: list[tuple[str, LedgerError]] = []
-    for witness in witnesses:
-        try:
-            signatures += cosign(note, witness, prove, known)
-        except (Forked, WitnessRefused, WitnessUnavailable) as error:
-            failures.append((witness.name, error))
-    return Cosigned(tuple(signatures), tuple(failures))
 
 
 def cosign(
@@ -63,8 +38,14 @@ def cosign(
         except WitnessRefused as error:
             if error.reason in ("fork", "inconsistent"):
                 raise _forked(note, head, witness, str(error)) from error
-            if error.reason != "stale" or error.size is None or error.size > head.size:
-                raise  # above: another has published meanwhile, or this log was set back
+            if error.reason != "stale" or error.size is None:
+                raise
+            if error.size > head.size:  # another has published meanwhile, or this log was set back
+                raise WitnessRefused(
+                    "stale",
+                    f"{witness.name} has cosigned {error.size} events, this checkpoint has {head.size}",
+                    error.size,
+                ) from error
             if error.size == old:
                 raise WitnessUnavailable(f"{witness.name} contradicts itself") from error
             old = error.size
