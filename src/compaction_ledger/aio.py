@@ -156,6 +156,7 @@ class AsyncLedger:
     status = _in_thread(Ledger.status)
     rebuild = _in_thread(Ledger.rebuild)
     verify = _in_thread(Ledger.verify)
+    checkpoint = _in_thread(Ledger.checkpoint)
 
     async def window(
         self, conversation: str, *, run: str, shape: str, budget: WindowBudget | int, **options: Any

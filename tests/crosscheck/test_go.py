@@ -35,9 +35,7 @@ from compaction_ledger.infrastructure.proof.ed25519 import (
 SEED = bytes(range(32))
 SIGNER = Ed25519Signer("compaction-ledger/0123456789abcdef0123456789abcdef", private_key(SEED))
 KEY = str(SIGNER.verifier_key)
-PRIVATE = (
-    f"PRIVATE+KEY+{SIGNER.name}+{SIGNER.key_id.hex()}+{encode_base64(bytes([1]) + SEED)}"
-)
+PRIVATE = f"PRIVATE+KEY+{SIGNER.name}+{SIGNER.key_id.hex()}+{encode_base64(bytes([1]) + SEED)}"
 BIG = [65_535, 65_536, 65_537, 68_123, 131_073]
 
 
@@ -126,9 +124,7 @@ class Cases:
     ) -> None:
         members = {"T": size, "TH": text(root), "N": index, "H": text(leaf)}
         question = {"Op": "check_record", "Proof": texts(proof), **members}
-        self.checks.append(
-            (question, lambda: check_inclusion(leaf, index, size, proof, root))
-        )
+        self.checks.append((question, lambda: check_inclusion(leaf, index, size, proof, root)))
 
     def _check_consistency(
         self, old: int, old_root: bytes, new: int, new_root: bytes, proof: list[bytes]

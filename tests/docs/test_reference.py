@@ -14,7 +14,12 @@ from compaction_ledger import Settings, WindowPolicy
 from compaction_ledger.domain import errors
 from compaction_ledger.domain.conversation import RunState
 from compaction_ledger.domain.eligibility import LeftOutReason
-from compaction_ledger.domain.errors import DamagedLog, LedgerError
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    InvalidProof,
+    LedgerError,
+    SigningRefused,
+)
 from compaction_ledger.domain.events import DeliveredPairs, DeliveredSummary, ReleaseReason
 from compaction_ledger.domain.finish import FAILURE_CODES, FinishFacts, FinishSignal, Usage
 from compaction_ledger.domain.grounding import Ungrounded
@@ -102,6 +107,10 @@ def test_signals_are_named() -> None:
         assert f"`{signal}`" in EVENTS["Finish and usage"]
 
 
+FOUND = (DamagedLog, InvalidProof, SigningRefused)
+"""What ends a command with exit code 1."""
+
+
 # --- errors -----------------------------------------------------------------------------------------
 
 
@@ -114,7 +123,7 @@ def _tree(kind: type[LedgerError]) -> list[type[LedgerError]]:
 def test_every_error_has_its_row() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| .+ \| (\d) \|$", _page("errors.md"), re.MULTILINE)
     expected = [
-        (kind.__name__, kind.code, "1" if issubclass(kind, DamagedLog) else "2")
+        (kind.__name__, kind.code, "1" if issubclass(kind, FOUND) else "2")
         for kind in _tree(LedgerError)
     ]
     assert rows == expected

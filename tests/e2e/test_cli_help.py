@@ -10,7 +10,8 @@ from command_line import call, run
 
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
-    *("status", "verify", "rebuild", "migrate", "import-summary", "check", "version", "window"),
+    *("status", "verify", "checkpoint", "prove", "rebuild", "migrate", "import-summary", "check"),
+    *("version", "keys", "window"),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""

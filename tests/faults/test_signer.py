@@ -33,7 +33,10 @@ def task(name: str, place: Path | str, folder: Path) -> Iterator[subprocess.Pope
     """A process that signs."""
     with subprocess.Popen(
         [sys.executable, "-W", "error", SUPPORT / "signer_tasks.py", name, str(place), folder],
-        env={**os.environ, "PYTHONPATH": f"{SUPPORT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{SUPPORT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,7 +82,9 @@ def test_k1_killed_at_every_step_nothing_is_lost_and_the_next_goes_on(tmp_path: 
     assert [line["killed"] for line in steps] == [*[True] * (len(steps) - 1), False]
     assert len(steps) > 15
     # After each death, the next run signed all that there was.
-    assert [line["size"] for line in signed] == [300 * number for number in range(1, len(steps) + 1)]
+    assert [line["size"] for line in signed] == [
+        300 * number for number in range(1, len(steps) + 1)
+    ]
     heads = published(folder, origin)
     leaves = [leaf(index) for index in range(max(heads))]
     for size, head in heads.items():

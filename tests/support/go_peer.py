@@ -1,4 +1,4 @@
-"""The tree and the notes of Go's ``golang.org/x/mod``, from Debian's packages: an implementation not ours (K6)."""
+"""The tree and the notes of Go's ``golang.org/x/mod``, from Debian's packages: not our own (K6)."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from signed_logs import add_leaves
+
 from compaction_ledger import Ledger, LedgerError
 from compaction_ledger.settings import Settings
 
@@ -127,8 +129,6 @@ def _files(folder: str) -> list[str]:
 
 def _grow(place: str) -> None:
     """One more event, so that there is something to sign again."""
-    from signed_logs import add_leaves
-
     add_leaves(Path(place), 300)
 
 
