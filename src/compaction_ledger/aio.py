@@ -157,6 +157,7 @@ class AsyncLedger:
     rebuild = _in_thread(Ledger.rebuild)
     verify = _in_thread(Ledger.verify)
     checkpoint = _in_thread(Ledger.checkpoint)
+    spread = _in_thread(Ledger.spread)
 
     async def window(
         self, conversation: str, *, run: str, shape: str, budget: WindowBudget | int, **options: Any

@@ -11,7 +11,7 @@ from command_line import call, run
 COMMANDS = (
     *("demo", "import", "backfill", "plan", "compact", "work", "assemble", "ranges", "show", "log"),
     *("status", "verify", "checkpoint", "prove", "rebuild", "migrate", "import-summary", "check"),
-    *("version", "keys", "window"),
+    *("version", "keys", "window", "witness"),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""

@@ -29,7 +29,7 @@ def about() -> None:
     \b
     Examples:
       compaction-ledger witness serve --folder witness --log-key KEY
-      compaction-ledger witness show --folder witness
+      compaction-ledger witness show --folder witness --json
     """
 
 

@@ -25,7 +25,12 @@ def show_verify(console: Console, document: VerifyDocument) -> None:
         console.print(f"{events}: every seal holds, and every row is what the log says.")
     if document.heads:
         heads = plural(document.heads, "signed head")
-        console.print(f"Compared with {heads}: the first {document.signed} are as they were signed.")
+        signed = (
+            f"the first {plural(document.signed, 'event')} are as they were signed"
+            if document.signed
+            else "of no event is it known that it is as it was signed"
+        )
+        console.print(f"Compared with {heads}: {signed}.", soft_wrap=True)
     if document.lag:
         console.print(
             f"The read models do not reflect the newest {plural(document.lag, 'event')} yet."
