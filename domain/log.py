@@ -36,7 +36,7 @@ class Recorded:
 class Finding:
     """Something that verification found. ``index`` is the place in the log, where it has one.
 
-    ``sides`` are the checkpoints that contradict each other: first the signed one, then what the log says now.
+    ``sides`` are checkpoints that contradict each other: the signed one first, then what the log says now.
     """
 
     code: str

@@ -18,7 +18,7 @@ _MAX_VERSION = 1 << 53
 
 Chain = tuple[int, str, str, str, str]
 """Of a stream's latest event: its version, its leaf hash in hexadecimal, and at the end the subject. Between
-them, as they stand in envelopes: the key with what follows it, and all from the stream's id to the version."""
+them, as they stand in envelopes: the key with what follows it; all from the stream's id to the version."""
 
 _KEY, _SUBJECT = ',"key":"', ',"subject":"'
 

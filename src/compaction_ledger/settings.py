@@ -72,7 +72,7 @@ class Settings(BaseModel):
     """Where what is published is kept, too, and never replaced: folders, or ``s3://bucket/prefix`` (K3)."""
 
     timestamps: str | None = None
-    """Who stamps what is published with the time (RFC 3161): URL, space, file of trusted roots in PEM (K3)."""
+    """Who stamps what is published with the time (RFC 3161): URL, space, a PEM file of trusted roots (K3)."""
 
     if not TYPE_CHECKING:  # type checkers read the parameters off the fields, as pydantic means it
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import re
 import sqlite3
 import subprocess
 import sys
@@ -121,9 +120,3 @@ def _rows(
         envelope, leaf = seal(event, origin, subject, previous, 1_700_000_000_000_000 + index)
         previous = leaf.hex()
         yield index, stream.hex, version + 1, topic, leaf, envelope, state
-
-
-def peak_of_this_process() -> float:
-    """In MiB, on Linux."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0

@@ -85,7 +85,10 @@ def test_a_checkpoint_is_cosigned_and_kept_with_that(log: Victim, tmp_path: Path
 
 def test_a_witness_that_is_away_is_asked_the_next_time(log: Victim, tmp_path: Path) -> None:  # K3
     keys = log.verifier_keys()
-    with running_witness(tmp_path / "w1", keys) as one, running_witness(tmp_path / "w2", keys) as two:
+    with (
+        running_witness(tmp_path / "w1", keys) as one,
+        running_witness(tmp_path / "w2", keys) as two,
+    ):
         two.stop()
         found = spread(log, witnesses=(one.setting, two.setting))
         assert (found.cosigned, kinds(found)) == ((one.name,), [WitnessUnavailable])
@@ -100,7 +103,9 @@ def test_a_witness_that_does_not_know_the_log_or_the_key(log: Victim, tmp_path: 
     folder.mkdir()
     with victim("sqlite", folder, "") as another:
         another.grow("c")
-        with running_witness(tmp_path / "w", another.verifier_keys() or _signed(another)) as witness:
+        with running_witness(
+            tmp_path / "w", another.verifier_keys() or _signed(another)
+        ) as witness:
             found = spread(log, witnesses=(witness.setting,))
             (error,) = (error for _, error in found.failures)
             assert isinstance(error, WitnessRefused)
@@ -164,7 +169,9 @@ def test_copies_in_a_folder(log: Victim, tmp_path: Path) -> None:  # K3
 
 def test_a_folder_that_cannot_be_written(log: Victim, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert kinds(spread(log, checkpoint_copies=(str(tmp_path / "file" / "x"),))) == [StoreUnavailable]
+    assert kinds(spread(log, checkpoint_copies=(str(tmp_path / "file" / "x"),))) == [
+        StoreUnavailable
+    ]
 
 
 def test_copies_in_a_bucket(log: Victim) -> None:  # K3
@@ -196,7 +203,9 @@ def test_the_first_of_two_writers_stays(tmp_path: Path) -> None:  # K3
 # --- time stamps ---
 
 
-def test_a_checkpoint_is_stamped(log: Victim, authority: TimestampAuthority, tmp_path: Path) -> None:
+def test_a_checkpoint_is_stamped(
+    log: Victim, authority: TimestampAuthority, tmp_path: Path
+) -> None:
     place = tmp_path / "once"
     found = spread(log, timestamps=authority.setting, checkpoint_copies=(str(place),))
     assert (found.timestamped, found.failures) == (True, ())
@@ -239,7 +248,10 @@ def test_a_changed_stamp(log: Victim, authority: TimestampAuthority, at: int) ->
         ((500, "text/plain", b"no"), TimestampUnavailable),
         ((200, "text/html", b"<html>"), TimestampUnavailable),
         ((200, "application/timestamp-reply", b"nonsense"), BadTimestamp),
-        ((200, "application/timestamp-reply", bytes.fromhex("30053003020102")), TimestampUnavailable),
+        (
+            (200, "application/timestamp-reply", bytes.fromhex("30053003020102")),
+            TimestampUnavailable,
+        ),
         ((200, "application/timestamp-reply", b"x" * 300_000), TimestampUnavailable),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sqlite3
 import stat
@@ -28,7 +27,6 @@ from compaction_ledger.domain.errors import (
 )
 from compaction_ledger.domain.proof.cosignatures import split_cosignature
 from compaction_ledger.domain.proof.inclusion import WitnessRequest
-from compaction_ledger.domain.proof.merkle import consistency_proof
 from compaction_ledger.domain.proof.notes import SignedNote, check_note, parse_note
 from compaction_ledger.domain.proof.text import encode_base64
 from compaction_ledger.domain.proof.witnessing import MAX_REQUEST, origin_name, parse_lines
@@ -133,7 +131,7 @@ def test_unknown_logs_and_keys(witness: RunningWitness, log: LooseLog) -> None: 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda body: b"",
+        lambda body: body[:0],
         lambda body: b"\n" + body,
         lambda body: body.replace(b"old 0", b"old 00"),
         lambda body: body.replace(b"old 0", b"old -1"),
@@ -152,10 +150,12 @@ def test_unknown_logs_and_keys(witness: RunningWitness, log: LooseLog) -> None: 
         lambda body: body + body.split(b"\n\n")[-1] * 16,
         lambda body: body.replace(b"\n3\n", b"\n03\n"),
         lambda body: body[:-3] + b"\xff\xff\n",
-        lambda body: b"\0" * 1000,
+        lambda body: bytes(len(body)),
     ],
 )  # fmt: skip
-def test_malformed_requests(witness: RunningWitness, log: LooseLog, change: object) -> None:  # K2, K3
+def test_malformed_requests(
+    witness: RunningWitness, log: LooseLog, change: object
+) -> None:  # K2, K3
     assert callable(change)
     status, kind, body = post(witness.port, change(log.body(0, 3)))
     assert (status, kind.partition(";")[0]) == (400, "text/plain")
@@ -211,11 +211,13 @@ def test_a_huge_body_is_not_read(witness: RunningWitness, log: LooseLog) -> None
     body = log.body(0, 3)
     long = body + b"x" * (MAX_REQUEST - len(body))
     assert post(witness.port, long)[0] == 400
-    with pytest.raises(OSError, match=r".*"):
-        answer = raw(witness.port, b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"
-                     + b"x" * 9_999_999)  # fmt: skip
-        assert answer.startswith(b"HTTP/1.1 413 ")
-        raise ConnectionResetError  # answered, or cut off: either is right
+    head = b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"
+    try:
+        answer = raw(witness.port, head + b"x" * 9_999_999)
+    except OSError:
+        answer = b"HTTP/1.1 413 "  # cut off before it was all sent: that is right, too
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert latest(witness, log) == 0
 
 
 def test_a_body_that_ends_too_soon(witness: RunningWitness, log: LooseLog) -> None:
@@ -293,7 +295,9 @@ def test_it_remembers_after_a_restart(log: LooseLog, tmp_path: Path) -> None:  #
         assert post(second.port, log.body(5, 9))[0] == 200
 
 
-def test_a_store_that_cannot_be_used(witness: RunningWitness, log: LooseLog, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_used(
+    witness: RunningWitness, log: LooseLog, tmp_path: Path
+) -> None:
     with closing(sqlite3.connect(tmp_path / "w" / "witness.db")) as connection:
         connection.execute("DROP TABLE cosigned")
     status, _, body = post(witness.port, log.body(0, 3))
@@ -324,7 +328,7 @@ def test_the_key_is_for_nobody_else(log: LooseLog, tmp_path: Path) -> None:  # S
     assert (folder / "verifier-key").read_text() == f"{parts.verifier_key}\n"
     secret = key.read_text().strip().rpartition("+")[2]
     assert secret not in repr(parts)
-    with pytest.raises(InvalidSetting, match="witness.example/w1"):
+    with pytest.raises(InvalidSetting, match=r"witness\.example/w1"):
         open_witness(folder, [log.key], "another")
     for content in ("nonsense", key.read_text().replace("w1", "w2"), "PRIVATE+KEY+a+b+c", ""):
         saved = key.read_text()
@@ -367,10 +371,10 @@ def test_a_witness_killed_between_store_and_answer(log: LooseLog, tmp_path: Path
         known = client.latest(log.origin)
         assert known is not None
         note = log.note(size)
-        assert cosign(note, client, lambda old, to=size: consistency_proof(old, to, log.nodes))
+        assert cosign(note, client, log.prove(size))
         with pytest.raises(Forked):
             cosign(log.forked(1).note(size + 1), client,
-                   lambda old, to=size + 1: consistency_proof(old, to, log.forked(1).nodes))  # fmt: skip
+                   log.forked(1).prove(size + 1))  # fmt: skip
     assert process.stop() == 0
 
 
@@ -379,7 +383,7 @@ def test_kept_before_it_is_answered(log: LooseLog, tmp_path: Path) -> None:  # K
     for size in (2, 3, 5):
         process = WitnessProcess(tmp_path / "w", [log.key])
         client = HttpWitness.parse(process.setting)
-        signatures = cosign(log.note(size), client, lambda old, to=size: consistency_proof(old, to, log.nodes))
+        signatures = cosign(log.note(size), client, log.prove(size))
         process.kill()
         store = SQLiteWitnessStore(tmp_path / "w" / "witness.db")
         assert set(signatures) <= set(parse_note(store.latest(log.origin) or b"").signatures)
@@ -388,7 +392,9 @@ def test_kept_before_it_is_answered(log: LooseLog, tmp_path: Path) -> None:  # K
 def test_the_commands(log: LooseLog, tmp_path: Path) -> None:
     folder = tmp_path / "w"
     call("witness", "show", "--folder", folder).failed("invalid_setting")
-    call("witness", "serve", "--folder", folder, "--log-key", log.key, "--listen", "nowhere").failed("usage")
+    call(
+        "witness", "serve", "--folder", folder, "--log-key", log.key, "--listen", "nowhere"
+    ).failed("usage")
     process = WitnessProcess(folder, [log.key])
     shown = call("witness", "show", "--folder", folder).fine().out
     assert "nothing yet" in shown
@@ -400,7 +406,6 @@ def test_the_commands(log: LooseLog, tmp_path: Path) -> None:
                 "--listen", process.url.removeprefix("http://"))  # fmt: skip
     assert "cannot listen" in taken.failed("invalid_setting")
     assert process.stop() == 0
-    assert os.listdir(folder)
 
 
 # --- the client ---
@@ -409,16 +414,17 @@ def test_the_commands(log: LooseLog, tmp_path: Path) -> None:
 def test_the_client_finds_the_size(witness: RunningWitness, log: LooseLog) -> None:  # K3
     client = witness.client()
     for size in (3, 3, 9, 12):
-        (signature,) = cosign(
-            log.note(size), client, lambda old, to=size: consistency_proof(old, to, log.nodes)
-        )
+        (signature,) = cosign(log.note(size), client, log.prove(size))
         assert signature.name == witness.name
     other = log.forked(3)
     with pytest.raises(Forked) as caught:
-        cosign(other.note(12), client, lambda old: consistency_proof(old, 12, other.nodes))
-    assert [parse_note(side.encode()).text.split("\n")[1] for side in caught.value.sides] == ["12", "12"]
+        cosign(other.note(12), client, other.prove(12))
+    assert [parse_note(side.encode()).text.split("\n")[1] for side in caught.value.sides] == [
+        "12",
+        "12",
+    ]
     with pytest.raises(WitnessRefused) as refused:
-        cosign(log.note(5), client, lambda old: consistency_proof(old, 5, log.nodes))
+        cosign(log.note(5), client, log.prove(5))
     assert (refused.value.reason, refused.value.size) == ("stale", 12)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -77,7 +77,16 @@ class TimestampAuthority:
 
     def accepts(self, note: Path, response: Path) -> bool:
         """What `openssl ts -verify` says of a response."""
-        words = ["ts", "-verify", "-data", note, "-in", response, "-CAfile", self.root]
+        words: list[str | Path] = [
+            "ts",
+            "-verify",
+            "-data",
+            note,
+            "-in",
+            response,
+            "-CAfile",
+            self.root,
+        ]
         done = subprocess.run(["openssl", *words], capture_output=True, check=False)
         return done.returncode == 0
 
@@ -95,15 +104,29 @@ def make_authority(folder: Path) -> TimestampAuthority:
     config.write_text(_CONFIG.format(folder=folder))
     (folder / "serial").write_text("01\n")
     for name in ("root", "stamper"):
-        openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", folder / f"{name}.key")
+        openssl(
+            "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", folder / f"{name}.key"
+        )
     _certificate(folder, "root", ["-x509"])
-    _certificate(folder, "stamper", ["-x509", "-CA", folder / "root.pem", "-CAkey", folder / "root.key"])
+    _certificate(
+        folder, "stamper", ["-x509", "-CA", folder / "root.pem", "-CAkey", folder / "root.key"]
+    )
     return TimestampAuthority(folder)
 
 
 def _certificate(folder: Path, name: str, how: Sequence[str | Path]) -> None:
     openssl(
-        *("req", "-new", *how, "-key", folder / f"{name}.key", "-subj", f"/CN={name}", "-days", "30"),
+        *(
+            "req",
+            "-new",
+            *how,
+            "-key",
+            folder / f"{name}.key",
+            "-subj",
+            f"/CN={name}",
+            "-days",
+            "30",
+        ),
         *("-config", folder / "openssl.cnf", "-extensions", name, "-out", folder / f"{name}.pem"),
     )
 
@@ -115,7 +138,7 @@ def running_authority() -> Iterator[TimestampAuthority]:
         authority = make_authority(Path(name))
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version: ClassVar[str] = "HTTP/1.1"
+            protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 query = self.rfile.read(int(self.headers["Content-Length"]))
@@ -130,7 +153,7 @@ def running_authority() -> Iterator[TimestampAuthority]:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Nothing on stderr."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,17 +30,20 @@ class LooseLog:
 
     def leaf(self, index: int) -> bytes:
         """A leaf hash."""
-        return leaf_hash(b"%d%d" % (index, index >= self.fork_at))
+        return _leaf(index, index >= self.fork_at)
 
     def nodes(self, level: int, position: int) -> bytes:
         """The hash of a complete subtree."""
         first = position << level
         return root_of(map(self.leaf, range(first, first + (1 << level))))
 
+    def root(self, size: int) -> bytes:
+        """The root of the tree of so many leaves."""
+        return _root(size, min(size, self.fork_at))
+
     def note(self, size: int, signer: Ed25519Signer | None = None) -> bytes:
         """A signed checkpoint."""
-        root = root_of(map(self.leaf, range(size)))
-        text = Checkpoint(self.origin, size, root).encode()
+        text = Checkpoint(self.origin, size, self.root(size)).encode()
         return sign_note(text, [signer or self.signer]).encode()
 
     def request(self, old: int, size: int) -> WitnessRequest:
@@ -49,12 +54,30 @@ class LooseLog:
         """Its body."""
         return self.request(old, size).encode()
 
+    def prove(self, size: int) -> Callable[[int], list[bytes]]:
+        """What proves that the log of so many leaves goes on from another size."""
+
+        def proof(old: int) -> list[bytes]:
+            return consistency_proof(old, size, self.nodes)
+
+        return proof
+
     def forked(self, at: int) -> LooseLog:
         """Another log under the same key, with other events from ``at`` on."""
         other = LooseLog(self.origin)
         other.signer = self.signer
         other.fork_at = at
         return other
+
+
+@cache
+def _leaf(index: int, forked: bool) -> bytes:
+    return leaf_hash(b"%d%d" % (index, forked))
+
+
+@cache
+def _root(size: int, fork_at: int) -> bytes:
+    return root_of(_leaf(index, index >= fork_at) for index in range(size))
 
 
 HASH = sha256(b"a hash").digest()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from socketserver import BaseServer
 from threading import Thread
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from compaction_ledger.infrastructure.witness.server import WitnessServer
 
 
-def serve_until_stopped(server: WitnessServer, listening: Callable[[], None]) -> None:
+def serve_until_stopped(server: BaseServer, listening: Callable[[], None]) -> None:
     """Serve, call ``listening`` once that is so, and end at SIGTERM or SIGINT.
 
     What was kept is kept before it is answered: an answer that is cut off is asked for again.

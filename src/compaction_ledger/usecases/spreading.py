@@ -65,10 +65,11 @@ class Spreader:
         cosigned = self._cosigned(head, note, prove, failures)
         published = self.beside.copy(head.size) or note
         stamp = self._stamped(head, published, failures)
-        copies: list[str] = []
-        for place in self.places:
-            if _tried(place.name, failures, partial(_put, place, head, published, stamp)):
-                copies.append(place.name)
+        copies = [
+            place.name
+            for place in self.places
+            if _tried(place.name, failures, partial(_put, place, head, published, stamp))
+        ]
         names = {one.name for one in cosigned.signatures}
         return Spread(
             tuple(one.name for one in self.witnesses if one.name in names),

@@ -24,7 +24,9 @@ def verify(
     checkpoint: Annotated[
         list[Path] | None,
         typer.Option(
-            "--checkpoint", metavar="FILE", help="Compare with this checkpoint, not with the folder's."
+            "--checkpoint",
+            metavar="FILE",
+            help="Compare with this checkpoint, not with the folder's.",
         ),
     ] = None,
     key: Annotated[
