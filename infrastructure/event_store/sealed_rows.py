@@ -13,6 +13,8 @@ from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import sealed_time, stream_hex
 
 _CHUNK = 500
+_EVENTS = 100
+_ONE_EVENT = "(originator_id = ? AND originator_version = ?)"
 
 T = TypeVar("T")
 
@@ -89,10 +91,9 @@ class SealedRows:
     def rows_before(self, events: Sequence[tuple[str, int]]) -> Sequence[PlainRow]:
         """The rows of these streams and versions, in any order, unchecked."""
         rows: list[PlainRow] = []
-        for chunk in _chunks(events, _CHUNK // 2):
-            places = ",".join(["(?, ?)"] * len(chunk))
+        for chunk in _chunks(events, _EVENTS):  # as a list of pairs, SQLite would not use its index
             rows += self._select_plain(
-                f"WHERE (originator_id, originator_version) IN (VALUES {places})",
+                f"WHERE {' OR '.join([_ONE_EVENT] * len(chunk))}",
                 [value for event in chunk for value in event],
             )
         return rows

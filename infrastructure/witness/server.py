@@ -114,7 +114,7 @@ class WitnessHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "compaction-ledger-witness"
     sys_version = ""
-    server: WitnessServer
+    server: WitnessServer  # pyright: ignore[reportIncompatibleVariableOverride] - as typeshed means it
 
     def setup(self) -> None:
         """Read through a deadline."""

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -154,9 +154,8 @@ def test_unknown_logs_and_keys(witness: RunningWitness, log: LooseLog) -> None: 
     ],
 )  # fmt: skip
 def test_malformed_requests(
-    witness: RunningWitness, log: LooseLog, change: object
+    witness: RunningWitness, log: LooseLog, change: Callable[[bytes], bytes]
 ) -> None:  # K2, K3
-    assert callable(change)
     status, kind, body = post(witness.port, change(log.body(0, 3)))
     assert (status, kind.partition(";")[0]) == (400, "text/plain")
     assert body.count(b"\n") == 1
