@@ -107,3 +107,7 @@ class SignerKeyFiles(Protocol):
     def rotate(self, *, overlap: bool = False) -> VerifierKey:
         """Sign with a new key from now on; with ``overlap`` the ones before it go on signing beside it."""
         ...
+
+    def retire(self, key_id: bytes) -> VerifierKey:
+        """Sign no more with the key of this id; another one must be left."""
+        ...

@@ -83,16 +83,32 @@ class SignerKeys:
             keep = before if overlap else ()
             if len(keep) >= MAX_ACTIVE:
                 raise InvalidInput(f"{MAX_ACTIVE} keys sign already", place="keys")
-            # First the public keys: one that never signs does no harm there.
-            known = dict.fromkeys(
-                [signer.verifier_key, *(one.verifier_key for one in before), *self._public()]
-            )
-            files.replace(self._folder / PUBLIC, "".join(f"{key}\n" for key in known).encode())
-            private = [new, *(one.private for one in keep)]
-            files.replace(self._folder / PRIVATE, self._written(private), 0o600)
+            self._replace([signer, *before], [new, *(one.private for one in keep)])
             return signer.verifier_key
 
+    def retire(self, key_id: bytes) -> VerifierKey:
+        """Sign no more with the key of this id; another one must be left. What it signed stays valid."""
+        before = self.signers()
+        with files.locked(self._folder / LOCK):
+            before = self.signers()
+            retired = [one for one in before if one.key_id == key_id]
+            left = [one for one in before if one.key_id != key_id]
+            if not retired:
+                raise InvalidInput(f"no key of the id {key_id.hex()} signs", place="keys")
+            if not left:
+                raise InvalidInput("it is the only key that signs: rotate instead", place="keys")
+            self._replace(before, [one.private for one in left])
+            return retired[0].verifier_key
+
     # --- files ---
+
+    def _replace(
+        self, known: Sequence[Ed25519Signer], private: Sequence[Ed25519PrivateKey]
+    ) -> None:
+        """Write both files. First the public keys: one that never signs does no harm there."""
+        public = dict.fromkeys([*(one.verifier_key for one in known), *self._public()])
+        files.replace(self._folder / PUBLIC, "".join(f"{key}\n" for key in public).encode())
+        files.replace(self._folder / PRIVATE, self._written(private), 0o600)
 
     def _public(self) -> Sequence[VerifierKey]:
         path = self._folder / PUBLIC

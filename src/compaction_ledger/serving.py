@@ -252,7 +252,7 @@ class Serving:
         if self._defect is not None:
             raise self._defect
         if self.signing is not None and self.pace.until_idle and not stopped:
-            self._sign_once(self.signing)
+            self._sign_once(self.signing, at_the_end=True)
         return Served(self.activity.condition().counts, stopped, abandoned)
 
     # --- the end ---
@@ -402,11 +402,13 @@ class Serving:
             self._sign_once(signing)
             self._wait(signing.every)
 
-    def _sign_once(self, signing: Signing) -> None:
+    def _sign_once(self, signing: Signing, *, at_the_end: bool = False) -> None:
         """Sign the log. What goes wrong is told, and is nobody else's trouble."""
         try:
             signing.sign()
         except LedgerError as error:
+            if self._ending.is_set() and not at_the_end:  # the store may be closed already
+                return
             self.activity.count("signing_failures")
             self._telemetry.count("errors", error=error.code)
             self._tell(self.listener.signing_failed, error)

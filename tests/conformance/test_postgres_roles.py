@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
@@ -266,6 +267,20 @@ def test_the_writer_keeps_originals_that_the_reader_reads(world: World) -> None:
         assert seen.count(key) == 0
 
 
+def test_the_writer_signs_and_the_reader_proves(world: World, tmp_path: Path) -> None:
+    places = Settings(keys_folder=tmp_path / "k", checkpoints_folder=tmp_path / "c")
+    with (
+        Ledger.open(world.writer, settings=places) as writer,
+        Ledger.open(world.reader, read_only=True, settings=places) as reader,
+    ):
+        signed = writer.checkpoint().checkpoint
+        assert reader.newest_checkpoint() == signed
+        assert signed.size == reader.size() > 0
+        assert [proof.index for proof in reader.prove(0, signed.size - 1)] == [0, signed.size - 1]
+        with pytest.raises(LedgerReadOnly):
+            reader.checkpoint()
+
+
 # --- what it cannot ------------------------------------------------------------------------------------
 
 TABLES = (
@@ -283,6 +298,8 @@ TABLES = (
     "window_runs",
     "window_messages",
     "window_results",
+    "tree_nodes",
+    "signer",
 )
 """What is changed through functions alone."""
 
@@ -379,6 +396,10 @@ WRITING = {
     "forget originals": "SELECT {schema}.forget_originals('a', 'b')",
     "begin a period": "SELECT {schema}.begin_work_period('a', 1)",
     "extend a period": "SELECT {schema}.extend_work_period('a', 1)",
+    "become the signer": "SELECT {schema}.begin_signing('a')",
+    "announce": "SELECT {schema}.announce_signing(0, 'a', 0, '')",
+    "keep hashes": "SELECT {schema}.keep_tree_nodes('{8}', '{0}', '{a}')",
+    "forget hashes": "SELECT {schema}.forget_tree_nodes()",
     "count a conversation's changes": "UPDATE {schema}.conversations SET revision = revision + 1",
 }
 

@@ -152,7 +152,7 @@ class Cases:
                 assert answer["OK"], (question, answer["Error"])
                 accepted += 1
         assert accepted >= len(self.proofs)
-        assert len(self.checks) - accepted >= 2 * len(self.proofs)
+        assert len(self.checks) - accepted >= len(self.proofs)
         return accepted
 
 

@@ -97,7 +97,7 @@ for _name, _command, _in_short in (
     ("version", version, "Versions of software and formats."),
 ):
     app.command(_name, short_help=_in_short)(_command)
-app.add_typer(keys, name="keys", short_help="Keys of the ledger: show, rotate-signer.")
+app.add_typer(keys, name="keys", short_help="Keys of the ledger: show, rotate, retire.")
 app.add_typer(
     window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
 )

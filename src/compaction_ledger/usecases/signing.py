@@ -126,8 +126,7 @@ class LogSigner:
             return Frontier()
         signed = last.checkpoint
         if now.size < signed.size:
-            found = Checkpoint(now.origin, now.size, root_at(now.size, Tiles(self.tree)))
-            raise SmallerTree(str(signed), str(found))
+            raise SmallerTree(str(signed), str(self._head_now(now.origin, now.size)))
         tree = self._tree_at(signed.size, signed.root)
         if tree.root() != signed.root:
             raise InconsistentTree(
@@ -142,14 +141,18 @@ class LogSigner:
         if not turn.root or (last and turn[2:] == (last.checkpoint.size, last.checkpoint.root)):
             return
         if turn.size > size:
-            found = Checkpoint(origin, size, root_at(size, Tiles(self.tree)))
-            raise SmallerTree(f"size {turn.size}, root {turn.root.hex()}", str(found))
+            announced = f"size {turn.size}, root {turn.root.hex()}"
+            raise SmallerTree(announced, str(self._head_now(origin, size)))
         found_root = self._tree_at(turn.size, turn.root).root()
         if found_root != turn.root:
             raise InconsistentTree(
                 f"size {turn.size}, root {turn.root.hex()}",
                 f"size {turn.size}, root {found_root.hex()}",
             )
+
+    def _head_now(self, origin: str, size: int) -> Checkpoint:
+        """The log as it is, by its leaves alone."""
+        return Checkpoint(origin, size, root_at(size, Tiles(self.tree, kept=False)))
 
     def _tree_at(self, size: int, root: bytes) -> Frontier:
         """The tree of so many leaves; kept hashes that do not lead to ``root`` are made again."""

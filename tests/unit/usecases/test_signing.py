@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import naive_tree
@@ -30,6 +31,7 @@ from compaction_ledger.infrastructure.proof.ed25519 import (
     Ed25519Verifier,
     private_key,
 )
+from compaction_ledger.infrastructure.tree.sqlite import SQLiteTree
 
 SIZES = [0, 1, 2, 255, 256, 257, 1000, 1023, 1024, 1025, 3000]
 
@@ -151,16 +153,14 @@ def test_k1_a_signer_that_was_overtaken_publishes_nothing(log: SignedLog) -> Non
     add_leaves(log.path, 3)
     late = log.signer(holder="late")
 
-    class Paused(type(log.tree)):  # type: ignore[misc]
+    class Paused(SQLiteTree):
         """A store that is slow to answer: meanwhile another signer begins, elsewhere."""
 
-        def sealed_leaves(self, start: int, stop: int) -> object:
+        def sealed_leaves(self, start: int, stop: int) -> Sequence[bytes]:
             log.tree.begin_turn("another")
             return log.tree.sealed_leaves(start, stop)
 
-    paused = type(late)(
-        Paused(log.database), late.published, late.signers, late.verifiers, late.holder
-    )
+    paused = replace(late, tree=Paused(log.database))
     with pytest.raises(SignerOvertaken, match="epoch 1"):
         paused.sign()
     assert set(files(log.checkpoints)) == {"lock"}

@@ -71,8 +71,37 @@ def rotate_signer(
     call.answer(document, show_keys)
 
 
+def retire_signer(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, 8 hexadecimal digits.")],
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Sign no more with one of several keys. What it signed still verifies.
+
+    \b
+    Example:
+      compaction-ledger keys retire-signer 3a3853b2
+    """
+    from compaction_ledger.cli.documents.signing import KeysDocument
+    from compaction_ledger.cli.views.signing import show_keys
+    from compaction_ledger.ledger import Ledger
+
+    call = Call.of(ctx, ledger, json=json)
+    try:
+        identifier = bytes.fromhex(key)
+    except ValueError:
+        raise typer.BadParameter("8 hexadecimal digits", ctx, param_hint="ID") from None
+    with Ledger.open(call.place, create=False, read_only=True) as opened:
+        files = opened.signer_keys()
+        files.retire(identifier)
+        document = KeysDocument.of(files)
+    call.answer(document, show_keys)
+
+
 for _name, _command, _in_short in (
     ("show", show, "The public keys that sign the log."),
     ("rotate-signer", rotate_signer, "Sign with a new key from now on."),
+    ("retire-signer", retire_signer, "Sign no more with one of several."),
 ):
     keys.command(_name, short_help=_in_short)(_command)

@@ -103,7 +103,8 @@ def prove(
         )
     with Ledger.open(call.place, create=False, read_only=True) as opened:
         head = opened.newest_checkpoint()
-        request, proofs = None, []
+        request: ConsistencyRecord | None = None
+        proofs: list[ProofRecord] = []
         if consistency is not None:
             proof = opened.prove_consistency(consistency)
             name = f"{consistency}-{head.size}.consistency"

@@ -176,7 +176,7 @@ class SignerKeyRecord(Document):
 
 
 class KeysDocument(Document):
-    """`compaction-ledger keys show` and `keys rotate-signer`. It holds nothing secret."""
+    """`compaction-ledger keys`."""
 
     signers: list[SignerKeyRecord]
     """Those that sign come first. None is there before the first checkpoint."""
