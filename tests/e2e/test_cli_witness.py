@@ -70,7 +70,10 @@ def test_from_the_checkpoint_to_the_fork(
     size = document["size"]
     verified = call("verify", "--json", ledger=signed).fine().json
     assert (verified["heads"], verified["signed"]) == (3, size)
-    assert f"the first {size} events are as they were signed" in call("verify", ledger=signed).fine().out
+    assert (
+        f"the first {size} events are as they were signed"
+        in call("verify", ledger=signed).fine().out
+    )
 
     cut(signed, 10)
     shutil.rmtree(f"{signed}.checkpoints")
@@ -90,7 +93,9 @@ def test_from_the_checkpoint_to_the_fork(
     assert call("verify", "--seal-only", *given, ledger=signed).code == 1
     (copy,) = (path for path in once.rglob("*") if path.is_file())
     (key,) = keys_of(signed)
-    done = call("verify", "--seal-only", "--checkpoint", copy, "--key", key, "--json", ledger=signed)
+    done = call(
+        "verify", "--seal-only", "--checkpoint", copy, "--key", key, "--json", ledger=signed
+    )
     assert [finding["code"] for finding in done.json["findings"]] == ["rollback"]
 
 
