@@ -30,6 +30,7 @@
      │    ├── AttemptOutOfTurn                 A3, A4
      │    ├── DifferentResult                  A2
      │    ├── ChunkOverlaps                    T8, T11
+     │    ├── WitnessRefused                   K3, and why
      │    └── PinRefused                       T9, and why
      ├── StoreError                            the store cannot do it
      │    ├── NotALedger
@@ -44,6 +45,8 @@
      │    ├── KeyMissing                       S1, S3, never to be taken for an erasure
      │    ├── WrongKey                         S1, S3, likewise
      │    ├── KeysUnavailable                  S1, S3, likewise; may be tried again
+     │    ├── WitnessUnavailable               K3
+     │    ├── TimestampUnavailable             K3
      │    ├── SignerBusy                       K1, another process publishes there
      │    └── UnusableSignerKey                K1, S4
      ├── SigningRefused                        K1: what must not be signed
@@ -51,6 +54,8 @@
      │    ├── InconsistentTree                 K1, with both heads
      │    └── SignerOvertaken                  K1, another has become the signer
      ├── InvalidProof                          K1, K2: it does not prove what it should
+     │    ├── Forked                           K3, K4, with both sides
+     │    ├── BadTimestamp                     K3
      │    ├── BadSignature
      │    └── NotSigned
      ├── Erased                                S3, a conversation that is to be read no more
@@ -330,6 +335,23 @@ class PinRefused(Refused):
         self.reason = reason
 
 
+WitnessRefusal = Literal["unknown_log", "unknown_key", "stale", "fork", "inconsistent"]
+
+
+class WitnessRefused(Refused):
+    """A witness does not cosign a checkpoint (K3). ``reason`` is stable.
+
+    ``size`` is that of the checkpoint which it cosigned last, where it said so.
+    """
+
+    code = "witness_refused"
+
+    def __init__(self, reason: WitnessRefusal, message: str, size: int | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.size = size
+
+
 class StoreError(LedgerError):
     """The store could not do it. Nothing was half done."""
 
@@ -417,6 +439,18 @@ class Erased(LedgerError):
     code = "erased"
 
 
+class WitnessUnavailable(StoreError):
+    """A witness cannot be reached, or its answer is not one of the protocol (K3)."""
+
+    code = "witness_unavailable"
+
+
+class TimestampUnavailable(StoreError):
+    """A time-stamp authority cannot be reached, or it gave no time stamp (K3)."""
+
+    code = "timestamp_unavailable"
+
+
 class SignerBusy(StoreError):
     """Another process publishes checkpoints in this folder, for longer than the time-out (K1)."""
 
@@ -473,6 +507,22 @@ class InvalidProof(LedgerError):
     """A proof or a signed note does not show what it should (K1, K2)."""
 
     code = "invalid_proof"
+
+
+class Forked(InvalidProof):
+    """Two checkpoints of one log of which at most one can be true (K3, K4): both sides, as signed notes."""
+
+    code = "forked"
+
+    def __init__(self, message: str, sides: tuple[str, str]) -> None:
+        super().__init__(message)
+        self.sides = sides
+
+
+class BadTimestamp(InvalidProof):
+    """A time stamp is not one of this checkpoint by an authority that is trusted (K3)."""
+
+    code = "bad_timestamp"
 
 
 class BadSignature(InvalidProof):

@@ -34,8 +34,12 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that verification found. ``index`` is the place in the log, where it has one."""
+    """Something that verification found. ``index`` is the place in the log, where it has one.
+
+    ``sides`` are checkpoints that contradict each other: the signed one first, then what the log says now.
+    """
 
     code: str
     message: str
     index: int | None = None
+    sides: tuple[str, ...] = ()

@@ -35,6 +35,9 @@ from compaction_ledger.domain.work import Backlog, WorkItem
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
+OnLeaves = Callable[[int, Sequence[bytes]], object]
+"""Called with an index of the log and the leaf hashes from there on, which are not checked against a tree."""
+
 OnDamaged = Callable[[DamagedReadModel], None]
 """Called with a row that does not hold what belongs there, in place of an error."""
 
@@ -168,8 +171,10 @@ class Log(Protocol):
         """The facts of one stream, by its id, in order. Raises :class:`DamagedLog`."""
         ...
 
-    def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
-        """Check the whole seal, and yield everything that is wrong."""
+    def verify(
+        self, progress: Progress | None = None, on_leaves: OnLeaves | None = None
+    ) -> Iterator[Finding]:
+        """Check the whole seal, and yield everything that is wrong; ``on_leaves`` is told of every leaf."""
         ...
 
 

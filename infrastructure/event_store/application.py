@@ -35,7 +35,7 @@ from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, Differ
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
-from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.ports import OnLeaves, Progress
 from compaction_ledger.domain.proof.tiles import TreeReader
 from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
 from compaction_ledger.domain.window import window_stream as windows
@@ -50,7 +50,7 @@ from compaction_ledger.infrastructure.event_store.cipher import (
 from compaction_ledger.infrastructure.event_store.envelope import Fields, parse_fields
 from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
-from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
     delivery_stream,
@@ -66,6 +66,8 @@ class SealedRecorder(Protocol):
     """What the application needs of a recorder beyond ``eventsourcing``'s own interface."""
 
     def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
+    def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]: ...
+    def rows_before(self, events: Sequence[tuple[str, int]]) -> Sequence[PlainRow]: ...
     def rows_at(self, indices: Sequence[int]) -> list[Row]: ...
     def rows_of(self, stream: str) -> list[Row]: ...
     def head(self) -> tuple[int, str]: ...
@@ -220,9 +222,11 @@ class LedgerLog(Application[UUID]):
         """The facts of one stream, each checked against its seal."""
         return self._recorded(self.sealed.rows_of(stream))
 
-    def verify(self, progress: Progress | None = None) -> Iterator[Finding]:
+    def verify(
+        self, progress: Progress | None = None, on_leaves: OnLeaves | None = None
+    ) -> Iterator[Finding]:
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
-        return verify_seal(self.sealed, progress, self._cipher.reader())
+        return verify_seal(self.sealed, progress, on_leaves, self._cipher.reader())
 
     # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
 

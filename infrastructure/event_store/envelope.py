@@ -14,12 +14,20 @@ ENCRYPTED = b"\x01"
 BETWEEN = '","recorded":'
 
 # The fields hold no character that JSON would escape, so this pattern matches the canonical form alone.
+_KEY = r"[A-Za-z0-9_.:/-]{0,128}"
+_SUBJECT = r"(?:[0-9a-f]{32})?"
 _ENVELOPE = re.compile(
-    r'\{"event":"([A-Za-z0-9_.-]{1,64})","format":1,"key":"([A-Za-z0-9_.:/-]{0,128})",'
+    rf'\{{"event":"([A-Za-z0-9_.-]{{1,64}})","format":1,"key":"({_KEY})",'
     r'"origin":"([A-Za-z0-9_.:/-]{1,256})","payload":"([0-9a-f]{64})","previous":"((?:[0-9a-f]{64})?)",'
     r'"recorded":(0|[1-9][0-9]{0,15}),"schema":(0|[1-9][0-9]{0,5}),"stream":"([0-9a-f]{32})",'
-    r'"subject":"((?:[0-9a-f]{32})?)","version":(0|[1-9][0-9]{0,15})\}'
+    rf'"subject":"({_SUBJECT})","version":(0|[1-9][0-9]{{0,15}})\}}'
 )
+
+is_key = re.compile(_KEY).fullmatch
+"""Whether text is a key id, or none, as it stands in an envelope."""
+
+is_subject = re.compile(_SUBJECT).fullmatch
+"""Whether text is a subject's reference, or none, as it stands in an envelope."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.popo import POPOApplicationRecorder
 
 from compaction_ledger.domain.erasure import Subject
-from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import (
     change_by,
     check_not_erased,
@@ -71,6 +71,17 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             end = min(len(self._stored_events), start + limit, *([] if stop is None else [stop]))
             return [self._row(index) for index in range(start, end)]
+
+    def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]:
+        """At most ``limit`` rows from index ``start``, in order."""
+        return self.rows(start, limit)
+
+    def rows_before(self, events: Sequence[tuple[str, int]]) -> Sequence[PlainRow]:
+        """The rows of these streams and versions, in any order."""
+        wanted = set(events)
+        with self._database_lock:
+            rows = map(self._row, range(len(self._stored_events)))
+            return [row for row in rows if (row.stream, row.version) in wanted]
 
     def rows_at(self, indices: Sequence[int]) -> list[Row]:
         """The rows at these indices; those that are missing are left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from eventsourcing.persistence import ApplicationRecorder, IntegrityError, StoredEvent, Subscription
 from eventsourcing.postgres import PostgresApplicationRecorder
@@ -23,7 +23,7 @@ from compaction_ledger.domain.errors import (
     TimeHasPassed,
 )
 from compaction_ledger.infrastructure.event_store.polling import PolledSubscription
-from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
 from compaction_ledger.infrastructure.event_store.sealing import change_by, envelope_of, stream_hex
 from compaction_ledger.infrastructure.postgres.connections import Question
@@ -205,9 +205,11 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
 
     # --- reading ---
 
-    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+    def _select_plain(
+        self, clause: str, parameters: Sequence[str | int] = ()
+    ) -> Sequence[PlainRow]:
         statement = self._from_events + clause.replace("?", "%s").encode()
-        return list(map(Row._make, self.datastore.call(statement, parameters)))
+        return cast(Sequence[PlainRow], self.datastore.call(statement, parameters))
 
     def rows_at(self, indices: Sequence[int]) -> list[Row]:
         """The rows at these indices, unchecked, in any order; those that are missing are left out."""

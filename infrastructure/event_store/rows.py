@@ -15,3 +15,7 @@ class Row(NamedTuple):
     payload: bytes
     envelope: bytes
     leaf: bytes
+
+
+PlainRow = tuple[int, str, int, str, bytes, bytes, bytes]
+"""The same, as the database gives it."""

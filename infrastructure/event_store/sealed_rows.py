@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import Notification, StoredEvent
 
-from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import sealed_fields, stream_hex
 
 _CHUNK = 500
+_EVENTS = 100
+_ONE_EVENT = "(originator_id = ? AND originator_version = ?)"
+
+T = TypeVar("T")
 
 
 class SealedRows:
     """The questions that ``eventsourcing`` and the ledger ask of a table of sealed events."""
 
     @abstractmethod
-    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+    def _select_plain(
+        self, clause: str, parameters: Sequence[str | int] = ()
+    ) -> Sequence[PlainRow]:
         """Rows of the table of events; ``clause`` follows its name, with ``?`` for each parameter."""
+
+    def _select(self, clause: str, parameters: Sequence[str | int] = ()) -> list[Row]:
+        """The same, as :class:`Row`."""
+        return list(map(Row._make, self._select_plain(clause, parameters)))
 
     def select_events(
         self,
@@ -73,6 +84,20 @@ class SealedRows:
             f"WHERE {' AND '.join(where)} ORDER BY idx LIMIT {limit:d}", list(topics)
         )
 
+    def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]:
+        """At most ``limit`` rows from index ``start``, in order, unchecked, as the database gives them."""
+        return self._select_plain(f"WHERE idx >= {start:d} ORDER BY idx LIMIT {limit:d}")
+
+    def rows_before(self, events: Sequence[tuple[str, int]]) -> Sequence[PlainRow]:
+        """The rows of these streams and versions, in any order, unchecked."""
+        rows: list[PlainRow] = []
+        for chunk in _chunks(events, _EVENTS):  # as a list of pairs, SQLite would not use its index
+            rows += self._select_plain(
+                f"WHERE {' OR '.join([_ONE_EVENT] * len(chunk))}",
+                [value for event in chunk for value in event],
+            )
+        return rows
+
     def rows_at(self, indices: Sequence[int]) -> list[Row]:
         """The rows at these indices, unchecked, in any order; those that are missing are left out."""
         rows: list[Row] = []
@@ -92,6 +117,6 @@ def checked_event(row: Row) -> StoredEvent:
     return StoredEvent(UUID(stream), version, topic, state)
 
 
-def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from typing import Protocol
 
@@ -13,132 +11,138 @@ from compaction_ledger.domain.errors import DamagedLog, Erased, StoreError
 from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
 from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.log import Finding
-from compaction_ledger.domain.ports import Progress
+from compaction_ledger.domain.ports import OnLeaves, Progress
 from compaction_ledger.domain.window.events import ChunkClaimed, PinAccepted, WindowDelivered
 from compaction_ledger.infrastructure.event_store import codec
+from compaction_ledger.infrastructure.event_store.chains import Chain, Chains, Events
 from compaction_ledger.infrastructure.event_store.cipher import PLAIN, PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import (
     LEAF_PREFIX,
     key_of,
+    leaf_hash,
     parse,
-    parse_fields,
 )
-from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, difference
 
-BATCH = 100  # small enough that a batch stays in the processor's cache
+BATCH = 256  # small enough that a batch stays in the processor's cache
+_TOPICS = 256
+_DIGITS = 16  # of a time in microseconds, from 2001 to 2286
+_REQUEST = "ErasureRequested@1"
+_BETWEEN = len('","previous":"') + 64 + len('","recorded":')
 
-Chain = tuple[int, str, str, str]
-"""Of a stream's latest event: version, leaf hash, key id and subject."""
-Chains = dict[str, Chain]
 
-
-class Sealed(Protocol):
+class Sealed(Events, Protocol):
     """The part of a recorder that verification reads."""
 
-    def rows(self, start: int, limit: int, stop: int | None = None) -> list[Row]: ...
+    def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]: ...
     def totals(self) -> tuple[int, str, int]: ...
     def subjects(self) -> Mapping[str, Subject]: ...
 
 
 def verify_seal(
-    log: Sealed, progress: Progress | None = None, payloads: PayloadReader = PLAIN
+    log: Sealed,
+    progress: Progress | None = None,
+    on_leaves: OnLeaves | None = None,
+    payloads: PayloadReader = PLAIN,
 ) -> Iterator[Finding]:
     """Yield everything that is wrong with the seal, in the order of the index.
 
-    Memory grows with the number of streams, not with the number of events. ``payloads`` opens those that say
-    whose a stream is; the seal itself needs no key.
+    Memory grows with the number of conversations, not with that of events or streams. ``on_leaves`` is
+    told of the leaf hashes meanwhile, so that the log is read once for whatever is made of them.
+    ``payloads`` opens those that say whose a stream is; the seal itself needs no key.
     """
     size, origin, events = log.totals()
     if not origin or events != size:
         yield Finding("head", f"the head says {size} events, there are {events}")
-    chains: Chains = {}
-    references = _References(log, payloads)
+    batches = _Batches(log, origin, _References(log, payloads))
     expected = 0
-    while rows := log.rows(expected, BATCH):
-        yield from _verify_rows(rows, expected, origin, chains, references)
-        expected = rows[-1].idx + 1
+    while rows := log.plain_rows(expected, BATCH):
+        findings = batches.check(rows, expected)
+        yield from findings
+        if on_leaves is not None:
+            on_leaves(rows[0][0], _leaves(rows, checked=not findings))
+        expected = rows[-1][0] + 1
         if progress:
             progress(expected, max(size, expected))
     if expected < size:
         yield Finding("hole", f"events {expected} to {size - 1} are missing", expected)
-    yield from references.check_erasures()
+    yield from batches.references.check_erasures()
 
 
-def _verify_rows(
-    rows: Sequence[Row], expected: int, origin: str, chains: Chains, references: _References
-) -> list[Finding]:
-    """Check one batch: what each envelope must say is known, up to its time, so it is written and compared.
+def _leaves(rows: Sequence[PlainRow], *, checked: bool) -> list[bytes]:
+    """The leaf hashes: as stored where that is known to be right, else made anew from the envelopes."""
+    if checked:
+        return [row[6] for row in rows]
+    return [leaf_hash(row[5] if type(row[5]) is bytes else b"") for row in rows]
 
-    Whatever is not exactly so is looked at again by :func:`_explain`.
+
+class _Batches:
+    """Checks batch by batch.
+
+    What each envelope must say is known, up to its time: so it is written and compared. Whatever is not
+    exactly so is looked at again by :func:`_explain`.
     """
-    findings: list[Finding] = []
-    for row in rows:
-        index, stream, version, topic, state, envelope, leaf = row
-        chain = chains.get(stream)
-        if chain is None:
-            chain = _new_chain(envelope)
-            findings += references.check(row, chain)
-        before_version, before_leaf, key, subject = chain
-        try:
-            start, middle = _written(topic, key, origin)
-            payload = sha256(state).hexdigest()
-            head = f'{start}{payload}","previous":"{before_leaf}","recorded":'.encode()
-            tail = f'{middle}{stream}","subject":"{subject}","version":{version}}}'.encode()
-            wrong = (
-                index != expected
-                or version != before_version + 1
-                or sha256(LEAF_PREFIX + envelope).digest() != leaf
-                or key_of(state) != key
-                or not envelope.startswith(head)
-                or not envelope.endswith(tail)
-                or not _is_time(envelope[len(head) : -len(tail)])
-            )
-        except (AttributeError, TypeError, ValueError):  # a column of another type, or no leaf
-            wrong = True
-        if wrong:
-            findings += _explain(row, expected, origin, chain, references)
-            chains[stream] = _chain_behind(row, chain)
-        else:
-            chains[stream] = (version, leaf.hex(), key, subject)
-        expected = index + 1
-    return findings
 
+    def __init__(self, log: Sealed, origin: str, references: _References) -> None:
+        self._chains = Chains(log, origin)
+        self._origin = origin
+        self.references = references
+        self._written: dict[str, tuple[str, str, int]] = {}
 
-@lru_cache(maxsize=256)
-def _written(topic: str, key: str, origin: str) -> tuple[str, str]:
-    """An envelope up to its payload, and from behind its time up to its stream."""
-    event, _, schema = topic.partition("@")
-    start = f'{{"event":"{event}","format":1,"key":"{key}","origin":"{origin}","payload":"'
-    return start, f',"schema":{schema},"stream":"'
+    def check(self, rows: Sequence[PlainRow], expected: int) -> list[Finding]:
+        """Everything that is wrong with one batch, which should begin at the index ``expected``."""
+        findings: list[Finding] = []
+        chains, written = self._chains, self._written
+        newest = chains.newest
+        for row in rows:
+            index, stream, version, topic, state, envelope, leaf = row
+            chain = newest.get(stream)
+            if chain is None:
+                chain = chains.find(row, rows)
+                if chain is None:
+                    chain = chains.new(stream, envelope)
+                    if topic == _REQUEST:
+                        self.references.requests[chain[4]] = index
+                    if chain[4] not in self.references.checked:
+                        findings += self.references.check(row, chain[4])
+            before_version, before, keyed, ending, subject = chain
+            try:
+                start, schema, place = written.get(topic) or self._write(topic)
+                text = envelope.decode("ascii")
+                place += len(keyed) + len(before)
+                time = text[place : place + _DIGITS]
+                right = (
+                    text
+                    == f'{start}{keyed}{sha256(state).hexdigest()}","previous":"{before}'
+                    f'","recorded":{time}{schema}{ending}{version}}}'
+                    and sha256(LEAF_PREFIX + envelope).digest() == leaf
+                    and index == expected
+                    and keyed.startswith(key_of(state) + '"')
+                    and version == before_version + 1
+                    and time.isdigit()
+                    and time >= "1"
+                )
+            except (AttributeError, TypeError, ValueError):  # a column of another type, or no leaf
+                right = False
+            if right:
+                newest[stream] = (version, leaf.hex(), keyed, ending, subject)
+            else:
+                findings += _explain(Row._make(row), expected, self._origin, chain, self.references)
+                newest[stream] = chains.behind(row, chain)
+            expected = index + 1
+        chains.trim()
+        return findings
 
-
-def _new_chain(envelope: bytes | None) -> Chain:
-    """What stands before a stream's first event; the subject is the same in all its envelopes.
-
-    The key is not: encryption may be turned on, or a key be replaced, in the middle of a stream. Each
-    envelope names its own, and its leaf covers that.
-    """
-    fields = parse_fields(envelope) if type(envelope) is bytes else None
-    return (0, "", "", "") if fields is None else (0, "", fields[1], fields[8])
-
-
-def _chain_behind(row: Row, before: Chain) -> Chain:
-    """What the next event of the stream is compared with, behind one that is not as it should be."""
-    version, envelope, leaf = row.version, row.envelope, row.leaf
-    fields = parse_fields(envelope) if type(envelope) is bytes else None
-    key, subject = before[2:] if fields is None else (fields[1], fields[8])
-    return (
-        version if type(version) is int else before[0] + 1,
-        leaf.hex() if type(leaf) is bytes else "",
-        key,
-        subject,
-    )
-
-
-_REQUEST = "ErasureRequested@1"
-_is_time = re.compile(rb"0|[1-9][0-9]{0,15}").fullmatch
-"""Whether bytes are a time as it stands in an envelope."""
+    def _write(self, topic: str) -> tuple[str, str, int]:
+        """An envelope up to its key, from behind its time up to its stream, and where the time stands."""
+        event, _, schema = topic.partition("@")
+        if len(self._written) >= _TOPICS:  # whoever can write to the store chooses the names
+            self._written.clear()
+        start = f'{{"event":"{event}","format":1,"key":"'
+        made = (start, f',"schema":{schema},"stream":"', len(start) + _BETWEEN)
+        self._written[topic] = made
+        return made
 
 
 def _explain(
@@ -146,7 +150,7 @@ def _explain(
 ) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
-    before_version, before_leaf, _, subject = before
+    before_version, before_leaf, _, _, subject = before
     if index != expected:
         yield Finding("hole", f"events {expected} to {index - 1} are missing", expected)
     if not envelope or not leaf:
@@ -181,31 +185,28 @@ class _References:
     def __init__(self, log: Sealed, payloads: PayloadReader) -> None:
         self._log = log
         self._payloads = payloads
-        self._conversations = log.subjects()
-        self._checked: set[str] = set()
-        self._requests: dict[str, int] = {}
+        self._at_first = log.subjects()
+        self._conversations = self._at_first
+        self.checked: set[str] = {""}
+        self.requests: dict[str, int] = {}
 
-    def check(self, row: Row, chain: Chain) -> Iterator[Finding]:
+    def check(self, plain: PlainRow, subject: str) -> Iterator[Finding]:
         """Look at the first event of a stream, once for each reference."""
-        subject = chain[3]
-        if row.topic == _REQUEST:
-            self._requests[subject] = row.idx
-        if not subject or subject in self._checked:
-            return
+        row = Row._make(plain)
         named = self._conversations.get(subject)
         if named is None:
             self._conversations = self._log.subjects()
             named = self._conversations.get(subject)
         if named is None:
-            self._checked.add(subject)
+            self.checked.add(subject)
             yield Finding("subject", f"reference {subject} stands for no conversation", row.idx)
             return
         if named.state == "erased":  # nothing links it to a conversation any more (S3)
-            self._checked.add(subject)
+            self.checked.add(subject)
             return
         meant = self._conversation_of(row)
         if meant is not None:
-            self._checked.add(subject)
+            self.checked.add(subject)
             if meant != (named.scope, named.conversation):
                 yield Finding(
                     "subject", f"reference {subject} stands for another conversation", row.idx
@@ -221,17 +222,20 @@ class _References:
         return known is not None and known.state == "erased"
 
     def check_erasures(self) -> Iterator[Finding]:
-        """Whether exactly those are erased that the log says are (S3), whatever happened meanwhile."""
-        for reference in self._checked | self._requests.keys():
-            known = self._conversations.get(reference)
-            index = self._requests.get(reference)
-            if known is None:
-                continue
-            if known.state == "erased" and index is None:
+        """Whether exactly those are erased that the log says are (S3).
+
+        A request and its mark are stored at once: so what was marked at first must have been come across by
+        now, and what was come across must be marked by now.
+        """
+        for reference, known in self._at_first.items():
+            if known.state == "erased" and reference not in self.requests:
                 yield Finding(
                     "erasure", f"reference {reference} was erased, and the log has no word of it"
                 )
-            elif known.state != "erased" and index is not None:
+        now = self._log.subjects() if self.requests else {}
+        for reference, index in self.requests.items():
+            subject = now.get(reference)
+            if subject is not None and subject.state != "erased":
                 yield Finding(
                     "erasure", f"reference {reference} was erased, and is in use again", index
                 )

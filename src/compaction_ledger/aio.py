@@ -162,6 +162,7 @@ class AsyncLedger:
     verify = _in_thread(Ledger.verify)
     export = _in_thread(Ledger.export)
     checkpoint = _in_thread(Ledger.checkpoint)
+    spread = _in_thread(Ledger.spread)
 
     async def window(
         self, conversation: str, *, run: str, shape: str, budget: WindowBudget | int, **options: Any

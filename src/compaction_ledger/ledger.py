@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.window.tokens import TokenCounter
     from compaction_ledger.export_parts import AuditBundle
     from compaction_ledger.usecases.signing import Signed
+    from compaction_ledger.usecases.spreading import Spread
     from compaction_ledger.window import Window
 
 READ_BATCH = 500
@@ -336,7 +337,7 @@ class Ledger:
         Any number of processes may do so on one ledger. After a stop nothing new is begun; calls that are
         under way may end, for as long as the pace says or until ``hurry`` is set, and are interrupted then
         if the summarizer has a method ``cancel``. With ``sign_every`` the log is signed every so many
-        seconds, as by :meth:`checkpoint`; what goes wrong with that is told to the listener.
+        seconds, as by :meth:`checkpoint` and :meth:`spread`; what goes wrong is told to the listener.
 
         Raises :class:`InvalidSetting` from a summarizer that is set wrongly.
         """
@@ -352,7 +353,7 @@ class Ledger:
             getattr(chosen, "cancel", None),
         )
         if sign_every is not None:
-            serving.signing = Signing(sign_every, self.checkpoint)
+            serving.signing = Signing(sign_every, self._sign_and_spread)
         if hurry is not None:
             serving.hurry = hurry
         return serving.run()
@@ -663,14 +664,34 @@ class Ledger:
         """Build the read models anew beside the serving ones, then switch (P3)."""
         return rebuild(self._parts.context, progress)
 
-    def verify(self, progress: Progress | None = None, *, seal_only: bool = False) -> Verification:
-        """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log."""
+    def verify(
+        self,
+        progress: Progress | None = None,
+        *,
+        seal_only: bool = False,
+        checkpoints: Sequence[Path] = (),
+        keys: Sequence[str] = (),
+        witnesses: Sequence[str] | None = None,
+    ) -> Verification:
+        """Check the whole seal (L1, L3) and, unless ``seal_only``, the read models against the log.
+
+        The log is compared with what was signed of it (K4): with the ``checkpoints`` in these files, or else
+        with all in the ledger's folder of checkpoints; they count if one of ``keys``, or else of the ledger's
+        own verifier keys, has signed them. And with what ``witnesses`` have cosigned last, each a URL, a
+        space and a verifier key; ``None``: those of the settings.
+        """
+        from compaction_ledger.spreading_parts import witnesses_of  # noqa: PLC0415 - on first use
+        from compaction_ledger.verifying_parts import Against, head_check  # noqa: PLC0415
+
+        asked = witnesses_of(self._settings) if witnesses is None else witnesses
+        heads = head_check(self._parts, Against(checkpoints, keys, asked))
         expected = partial(composition.past_read_models, self._parts.context.registry)
         return verify(
             self._parts.context.log,
             self._parts.read_models,
             None if seal_only else expected,
             progress,
+            heads,
         )
 
     def export(  # noqa: PLR0913 - each has its default
@@ -723,6 +744,26 @@ class Ledger:
         from compaction_ledger.signing_parts import log_signer  # noqa: PLC0415 - on first use
 
         return log_signer(self._parts).sign()
+
+    def spread(self, signed: Signed) -> Spread | None:
+        """Take a checkpoint to the witnesses, write-once places and authority of the settings (K3).
+
+        What does not succeed is among the ``failures`` of the result, and is tried again the next time.
+        ``None`` where the settings name none of them. Raises :class:`InvalidSetting` for wrong ones.
+        """
+        from compaction_ledger.spreading_parts import spreader  # noqa: PLC0415 - on first use
+        from compaction_ledger.usecases.spreading import proofs_to  # noqa: PLC0415
+
+        found = spreader(self._parts, self._settings)
+        if found is None:
+            return None
+        return found.spread(signed.data, proofs_to(signed.checkpoint, self._parts.tree))
+
+    def _sign_and_spread(self) -> None:
+        """As a worker does it: what does not succeed is raised, once all was tried."""
+        spread = self.spread(self.checkpoint())
+        for _, error in () if spread is None else spread.failures:
+            raise error
 
     def newest_checkpoint(self) -> Checkpoint:
         """The log as it was signed last. Raises :class:`InvalidSetting` where it was not."""

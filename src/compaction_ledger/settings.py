@@ -86,6 +86,15 @@ class Settings(BaseModel):
     checkpoints_folder: Path | None = None
     """Where the last signed head is, and published checkpoints; ``None``: beside the ledger (K1)."""
 
+    witnesses: tuple[str, ...] = ()
+    """Who cosigns what is published, and is asked when the log is verified: URL, space, verifier key (K3)."""
+
+    checkpoint_copies: tuple[str, ...] = ()
+    """Where what is published is kept, too, and never replaced: folders, or ``s3://bucket/prefix`` (K3)."""
+
+    timestamps: str | None = None
+    """Who stamps what is published with the time (RFC 3161): URL, space, a PEM file of trusted roots (K3)."""
+
     @field_validator("key_provider")
     @classmethod
     def _named(cls, text: str) -> str:

@@ -23,6 +23,7 @@ import history
 import measures
 import pg_measures
 import signing
+import verify_measures
 import window_measures
 import window_reuse
 from timing import median, ratio
@@ -33,6 +34,7 @@ MARKS = {
     "lifecycle_over_stock": ("<=", 1.0),
     "rebuild_events_per_s_over_decode": (">=", 0.5),
     "verify_over_floor": ("<=", 2.0),
+    "verify_stream_over_floor": (">=", 0.5),
     "import_over_dependencies": ("<=", 1.3),
     "help_over_typer": ("<=", 2.0),
     "growth": ("<=", 1.15),
@@ -52,7 +54,7 @@ MARKS = {
     "history_sqlite_p99_ms": ("<=", 50.0),
     "history_postgres_p99_ms": ("<=", 50.0),
 }
-PARTS = ("files", "postgres", "window", "history", "signing")
+PARTS = ("files", "verify", "postgres", "window", "history", "signing")
 
 
 def main() -> int:
@@ -67,6 +69,9 @@ def main() -> int:
     if "files" in parts:
         with tempfile.TemporaryDirectory() as folder:
             figures |= measure(Path(folder), given.rounds)
+    if "verify" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= verify_measures.verify_stream(Path(folder))
     if "postgres" in parts:
         figures |= pg_measures.measure(given.rounds)
     if "window" in parts:

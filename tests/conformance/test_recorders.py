@@ -24,7 +24,7 @@ from unittest import TestCase
 from uuid import UUID, uuid4
 
 import pytest
-from backends import Backend, Clock, PostgresBackend, Recorder, sealed
+from backends import Backend, Clock, PostgresBackend, Recorder, SQLiteBackend, sealed
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.tests import persistence as stock
 
@@ -199,6 +199,34 @@ def test_every_event_is_sealed_at_its_index(backend: Backend) -> None:
     assert all(row[5] and row[6] for row in rows)
     assert recorder.head()[0] == 3
     assert list(verify_seal(sealed(recorder))) == []
+
+
+def test_plain_rows_and_single_events(backend: Backend) -> None:
+    """What verification reads: rows as they come, and events by stream and version, many at once."""
+    recorder, streams = backend.recorder(), [uuid4() for _ in range(120)]
+    for version in (1, 2):
+        recorder.insert_events([event(version, stream) for stream in streams])
+    read = sealed(recorder)
+    assert list(map(tuple, read.plain_rows(0, 1000))) == list(map(tuple, recorder.rows(0, 1000)))
+    assert [row[0] for row in read.plain_rows(7, 3)] == [7, 8, 9]
+    wanted = [(stream.hex, version) for stream in streams for version in (2, 3)]
+    found = read.rows_before(wanted)
+    assert sorted(row[0] for row in found) == list(range(120, 240))
+    assert read.rows_before([]) == []
+
+
+def test_single_events_are_found_by_the_index(sqlite_store: SQLiteBackend) -> None:
+    """On SQLite a list of pairs would be a scan of the whole log."""
+    recorder = sqlite_store.recorder()
+    recorder.insert_events([event() for _ in range(5)])
+    seen: list[str] = []
+    with recorder.datastore.transaction(commit=False) as cursor:
+        cursor.connection.set_trace_callback(seen.append)
+    recorder.rows_before([(uuid4().hex, 1), (uuid4().hex, 7)])
+    (statement,) = (text for text in seen if text.startswith("SELECT"))
+    with recorder.datastore.transaction(commit=False) as cursor:
+        plan = cursor.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    assert not [step for *_, step in plan if step.startswith("SCAN")], plan
 
 
 def test_nothing_to_store_is_nothing_stored(backend: Backend) -> None:

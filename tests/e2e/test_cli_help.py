@@ -12,7 +12,7 @@ COMMANDS = (
     *("replay", "diff", "delivered"),
     *("status", "verify", "export", "erase", "checkpoint", "prove", "rebuild", "migrate"),
     *("import-summary", "check"),
-    *("version", "keys", "window"),
+    *("version", "keys", "window", "witness"),
 )
 HEAVY = {"eventsourcing", "opentelemetry", "pydantic", "pydantic_ai", "rich", "sqlite3"}
 LOOK = f"""

@@ -26,6 +26,7 @@ from compaction_ledger.cli.commands.replaying import diff, replay
 from compaction_ledger.cli.commands.signing import checkpoint, prove
 from compaction_ledger.cli.commands.upkeep import rebuild, verify, version
 from compaction_ledger.cli.commands.window import window
+from compaction_ledger.cli.commands.witness import witness
 from compaction_ledger.cli.commands.working import work
 from compaction_ledger.cli.failing import PROGRAM, CommandGroup, run
 
@@ -109,6 +110,7 @@ app.add_typer(keys, name="keys", short_help="Keys of the ledger: show, rotate, r
 app.add_typer(
     window, name="window", short_help="Windows of running agents: demo, show, search, mcp."
 )
+app.add_typer(witness, name="witness", short_help="A witness of checkpoints: serve, show.")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

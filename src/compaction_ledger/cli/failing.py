@@ -65,7 +65,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
 
     as_json = "--json" in words
     # A group alone says what there is, as the program alone does.
-    if words and words[-1] in {"keys", "window"}:
+    if words and words[-1] in {"keys", "window", "witness"}:
         words = [*words, "--help"]
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)

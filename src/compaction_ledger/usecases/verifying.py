@@ -9,6 +9,7 @@ from typing import Protocol
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import Log, Progress
+from compaction_ledger.usecases.checking_heads import HeadCheck
 
 Records = Mapping[str, Sequence[tuple[object, ...]]]
 Snapshot = tuple[int, str, Records]
@@ -36,11 +37,17 @@ class Expected(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What verification found, and how much it looked at. ``lag`` counts facts not yet projected."""
+    """What verification found, and how much it looked at. ``lag`` counts facts not yet projected.
+
+    ``heads`` counts the signed heads that the log was compared with; the first ``signed`` events are those
+    that were signed.
+    """
 
     events: int
     findings: tuple[Finding, ...]
     lag: int
+    heads: int = 0
+    signed: int = 0
 
     @property
     def ok(self) -> bool:
@@ -53,8 +60,11 @@ def verify(
     read_models: Inspectable,
     expected: Callable[[int], Expected] | None,
     progress: Progress | None = None,
+    heads: HeadCheck | None = None,
 ) -> Verification:
     """Check the seal; where it holds, also compare every read-model row with the log it came from.
+
+    With ``heads`` the log is compared with what was signed of it, too, in the same pass.
 
     ``expected`` makes empty read models that stop at a position; ``None`` leaves the comparison out, and
     the rows unread.
@@ -68,13 +78,17 @@ def verify(
     except (StoreError, DamagedLog) as error:
         findings.append(Finding("read_models", f"they cannot be read: {error}"))
     try:
-        findings += log.verify(progress)
+        findings += log.verify(progress, None if heads is None else heads.on_leaves)
         size = log.size()
         if not findings and expected is not None:
             findings += _compare(log, expected, seen, size)
     except DamagedLog as error:
         findings.append(Finding(error.code, str(error), error.index))
-    return Verification(size, tuple(findings), max(0, size - seen[0]))
+    lag = max(0, size - seen[0])
+    if heads is None:
+        return Verification(size, tuple(findings), lag)
+    findings += heads.finish()
+    return Verification(size, tuple(findings), lag, heads.compared, heads.signed)
 
 
 def _compare(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compaction_ledger.cli.calling import Call, JsonOption, LedgerOption, ScopeOption
+from compaction_ledger.cli.failing import FINDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,10 @@ def checkpoint(
     The first time, a key is made in the folder of keys. A log that does not go on
     from what was signed before is refused, with both heads, and the exit code is 1.
 
+    It then goes to the witnesses, copies and time-stamp authority that are set; the
+    exit code is 1 where one of them failed, and the checkpoint is published all the
+    same.
+
     \b
     Example:
       compaction-ledger checkpoint
@@ -35,8 +40,11 @@ def checkpoint(
 
     call = Call.of(ctx, ledger, json=json)
     with call.open() as opened:
-        document = CheckpointDocument.of(opened.checkpoint())
+        signed = opened.checkpoint()
+        document = CheckpointDocument.of(signed, opened.spread(signed))
     call.answer(document, show_checkpoint)
+    if document.failures:
+        raise typer.Exit(FINDING)
 
 
 def prove(

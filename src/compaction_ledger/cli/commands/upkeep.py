@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -19,27 +21,65 @@ def verify(
     seal_only: Annotated[
         bool, typer.Option("--seal-only", help="Check the log alone, not the read models.")
     ] = False,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="Compare with this checkpoint, not with the folder's.",
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="Who signed it. Else the ledger's own keys."),
+    ] = None,
+    witness: Annotated[
+        list[str] | None,
+        typer.Option("--witness", metavar="URL", help="Compare with what a witness cosigned."),
+    ] = None,
+    witness_key: Annotated[
+        list[str] | None,
+        typer.Option("--witness-key", metavar="KEY", help="Its key, one for each --witness."),
+    ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check every event against its seal, and every row against the events.
 
+    The log is compared with what was signed of it: with the checkpoints in the
+    ledger's folder or the given files, and with what witnesses cosigned last.
+
     The file is opened for reading only. The exit code is 1 when something is found.
 
     \b
-    Example:
+    Examples:
       compaction-ledger verify --ledger copy-for-the-auditor.db
+      compaction-ledger verify --witness https://witness --witness-key KEY
     """
     from compaction_ledger.cli.views.upkeep import show_verify
 
     call = Call.of(ctx, ledger, json=json)
-    document = _verify(call, seal_only=seal_only)
+    urls, witness_keys = witness or [], witness_key or []
+    if len(urls) != len(witness_keys):
+        raise typer.BadParameter("give one key for each --witness", ctx, param_hint="--witness-key")
+    against = _Against(
+        checkpoint or [],
+        key or [],
+        [f"{url} {its_key}" for url, its_key in zip(urls, witness_keys, strict=True)],
+    )
+    document = _verify(call, against, seal_only=seal_only)
     call.answer(document, show_verify)
     if not document.ok:
         raise typer.Exit(FINDING)
 
 
-def _verify(call: Call, *, seal_only: bool) -> VerifyDocument:
+class _Against(NamedTuple):
+    checkpoints: Sequence[Path]
+    keys: Sequence[str]
+    witnesses: Sequence[str]
+
+
+def _verify(call: Call, against: _Against, *, seal_only: bool) -> VerifyDocument:
     """What verification finds. Damage that makes reading impossible is a finding as well."""
     from compaction_ledger.cli.documents.upkeep import (
         FindingRecord,
@@ -54,10 +94,18 @@ def _verify(call: Call, *, seal_only: bool) -> VerifyDocument:
             Ledger.open(call.place, create=False, read_only=True) as opened,
             progress("Verifying") as report,
         ):
-            found = opened.verify(report, seal_only=seal_only)
+            found = opened.verify(
+                report,
+                seal_only=seal_only,
+                checkpoints=against.checkpoints,
+                keys=against.keys,
+                witnesses=against.witnesses or None,
+            )
     except DamagedLog as error:
-        damage = FindingRecord(code=error.code, index=error.index, message=str(error))
-        return VerifyDocument(ok=False, seal_only=seal_only, events=0, lag=0, findings=[damage])
+        damage = FindingRecord(code=error.code, index=error.index, message=str(error), sides=[])
+        return VerifyDocument(
+            ok=False, seal_only=seal_only, events=0, lag=0, heads=0, signed=0, findings=[damage]
+        )
     return VerifyDocument.of(found, seal_only=seal_only)
 
 

@@ -39,6 +39,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VersionDocument,
 )
 from compaction_ledger.cli.documents.windows import WindowShowDocument
+from compaction_ledger.cli.documents.witness import WitnessServeDocument, WitnessShowDocument
 from compaction_ledger.cli.documents.work import WorkDocument, WorkStatusDocument
 from compaction_ledger.cli.window_demo.document import WindowDemoDocument
 
@@ -71,6 +72,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "window-demo": WindowDemoDocument,
     "window-show": WindowShowDocument,
     "window-search": WindowSearchDocument,
+    "witness-serve": WitnessServeDocument,
+    "witness-show": WitnessShowDocument,
     "version": VersionDocument,
     "error": ErrorDocument,
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compaction_ledger.cli.documents.common import Count, Document, Hash
+from compaction_ledger.domain.errors import Forked, LedgerError
 from compaction_ledger.domain.keys import KeyEpochs
 from compaction_ledger.domain.proof.checkpoints import Checkpoint
 from compaction_ledger.domain.proof.inclusion import InclusionProof, WitnessRequest
@@ -13,6 +14,24 @@ from compaction_ledger.domain.proof.merkle import leaf_hash
 from compaction_ledger.domain.proof.notes import VerifierKey
 from compaction_ledger.domain.proof.ports import SignerKeyFiles
 from compaction_ledger.usecases.signing import Signed
+from compaction_ledger.usecases.spreading import Spread
+
+
+class SpreadFailure(Document):
+    """A witness, place or authority that a checkpoint did not get to."""
+
+    name: str
+    code: str
+    """Stable; see the error codes in cli.md."""
+
+    message: str
+    sides: list[str]
+    """Of a fork: the checkpoints of both sides."""
+
+    @classmethod
+    def of(cls, name: str, error: LedgerError) -> SpreadFailure:
+        sides = error.sides if isinstance(error, Forked) else ()
+        return cls(name=name, code=error.code, message=str(error), sides=list(sides))
 
 
 class CheckpointDocument(Document):
@@ -36,16 +55,33 @@ class CheckpointDocument(Document):
     note: str
     """The checkpoint, as it is handed on."""
 
+    cosigned: list[str]
+    """The witnesses that cosigned it, of those that are set."""
+
+    copies: list[str]
+    """The places that keep a copy, of those that are set."""
+
+    timestamped: bool
+    """Whether it has a time stamp."""
+
+    failures: list[SpreadFailure]
+    """The witnesses, places and authorities that it did not get to."""
+
     @classmethod
-    def of(cls, signed: Signed) -> CheckpointDocument:
+    def of(cls, signed: Signed, spread: Spread | None) -> CheckpointDocument:
         head = signed.checkpoint
+        failures = () if spread is None else spread.failures
         return cls(
             origin=head.origin,
             size=head.size,
             root=head.root.hex(),
             keys=list(signed.keys),
             new=signed.new,
-            note=signed.data.decode(),
+            note=(signed.data if spread is None else spread.note).decode(),
+            cosigned=[] if spread is None else list(spread.cosigned),
+            copies=[] if spread is None else list(spread.copies),
+            timestamped=spread is not None and spread.timestamped,
+            failures=[SpreadFailure.of(name, error) for name, error in failures],
         )
 
 

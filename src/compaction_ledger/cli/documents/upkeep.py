@@ -16,6 +16,8 @@ class FindingRecord(Document):
     """Its place in the log, where it has one."""
 
     message: str
+    sides: list[str]
+    """The checkpoints that contradict each other: the signed one first, then what the log says now."""
 
 
 class VerifyDocument(Document):
@@ -33,6 +35,12 @@ class VerifyDocument(Document):
     lag: Count
     """How many events the read models do not reflect yet."""
 
+    heads: Count
+    """With how many signed heads the log was compared: checkpoints, and what witnesses cosigned last."""
+
+    signed: Count
+    """So many events, from the first on, are those that were signed."""
+
     findings: list[FindingRecord]
 
     @classmethod
@@ -42,8 +50,12 @@ class VerifyDocument(Document):
             seal_only=seal_only,
             events=found.events,
             lag=found.lag,
+            heads=found.heads,
+            signed=found.signed,
             findings=[
-                FindingRecord(code=one.code, index=one.index, message=one.message)
+                FindingRecord(
+                    code=one.code, index=one.index, message=one.message, sides=list(one.sides)
+                )
                 for one in found.findings
             ],
         )

@@ -9,7 +9,7 @@ from compaction_ledger.cli.documents.signing import (
     KeysDocument,
     ProveDocument,
 )
-from compaction_ledger.cli.plain import plural
+from compaction_ledger.cli.plain import plural, visible
 from compaction_ledger.cli.screen import facts, table
 
 
@@ -20,10 +20,18 @@ def show_checkpoint(console: Console, document: CheckpointDocument) -> None:
         ("Size", document.size),
         ("Root", document.root),
         ("Signed by", ", ".join(document.keys)),
+        *(("Cosigned by", name) for name in document.cosigned),
+        *(("Copied to", name) for name in document.copies),
+        *([("Time stamp", "yes")] if document.timestamped else []),
     ]
     console.print(facts(rows))
     if not document.new:
         console.print("Nothing has happened since: this checkpoint was published before.")
+    for failure in document.failures:
+        console.print(f"\n{failure.name} ({failure.code}): {failure.message}")
+        for side, note in zip(("This side", "The other side"), failure.sides, strict=False):
+            console.print(f"\n{side}:\n")
+            console.print(visible(note), soft_wrap=True)
 
 
 def show_proofs(console: Console, document: ProveDocument) -> None:

@@ -9,7 +9,7 @@ from compaction_ledger.cli.documents.upkeep import (
     VerifyDocument,
     VersionDocument,
 )
-from compaction_ledger.cli.plain import plural
+from compaction_ledger.cli.plain import plural, visible
 from compaction_ledger.cli.screen import facts, table
 
 
@@ -23,6 +23,14 @@ def show_verify(console: Console, document: VerifyDocument) -> None:
         console.print(f"{events}: every seal holds.")
     else:
         console.print(f"{events}: every seal holds, and every row is what the log says.")
+    if document.heads:
+        heads = plural(document.heads, "signed head")
+        signed = (
+            f"the first {plural(document.signed, 'event')} are as they were signed"
+            if document.signed
+            else "of no event is it known that it is as it was signed"
+        )
+        console.print(f"Compared with {heads}: {signed}.", soft_wrap=True)
     if document.lag:
         console.print(
             f"The read models do not reflect the newest {plural(document.lag, 'event')} yet."
@@ -35,6 +43,10 @@ def show_findings(console: Console, document: VerifyDocument) -> None:
         ("" if one.index is None else one.index, one.code, one.message) for one in document.findings
     )
     console.print(table("Index", "Finding", "What", rows=rows, right=["Index"]))
+    for one in document.findings:
+        for side, note in zip(("Signed", "The log now"), one.sides, strict=False):
+            console.print(f"\n{side} ({one.code}):\n")
+            console.print(visible(note), soft_wrap=True)
 
 
 def show_rebuild(console: Console, document: RebuildDocument) -> None:

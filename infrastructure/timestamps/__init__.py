@@ -1,0 +1,1 @@
+"""Time stamps of checkpoints (RFC 3161, K3)."""

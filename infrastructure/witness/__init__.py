@@ -1,0 +1,1 @@
+"""A witness and the way to one, over HTTP (K3)."""
