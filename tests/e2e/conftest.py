@@ -18,7 +18,8 @@ def demo_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ledger(demo_ledger: Path, tmp_path: Path) -> Path:
-    """A copy of the demonstration's ledger, to be changed."""
+    """A copy of the demonstration's ledger with its keys, to be changed."""
+    shutil.copytree(f"{demo_ledger}.keys", tmp_path / "ledger.db.keys")
     return Path(shutil.copy(demo_ledger, tmp_path / "ledger.db"))
 
 
