@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from compaction_ledger.serving import Pace as Pace
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
-    from compaction_ledger.usecases.delivered import Delivered as Delivered
+    from compaction_ledger.usecases.given import Delivered as Delivered
     from compaction_ledger.usecases.history import HistorySearch as HistorySearch
     from compaction_ledger.usecases.replaying import ConversationThen as ConversationThen
     from compaction_ledger.usecases.replaying import Difference as Difference
@@ -139,7 +139,7 @@ _HOMES = {
     "DEFAULT_REGISTRY": "domain.prompts",
     "DamagedLog": "domain.errors",
     "DamagedOriginal": "domain.errors",
-    "Delivered": "usecases.delivered",
+    "Delivered": "usecases.given",
     "Difference": "usecases.replaying",
     "DuplicateMessageId": "domain.errors",
     "DynamoDBOriginals": "infrastructure.originals.dynamodb",

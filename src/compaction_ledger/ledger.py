@@ -43,9 +43,10 @@ from compaction_ledger.settings import DEFAULT_SCOPE, Settings
 from compaction_ledger.usecases.archiving import ArchiveImport, ArchiveTaker, OnArchive
 from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
-from compaction_ledger.usecases.delivered import Delivered, Given, delivered, matching
+from compaction_ledger.usecases.delivered import delivered, matching
 from compaction_ledger.usecases.delivering import record_by_setting, record_delivery
 from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep
+from compaction_ledger.usecases.given import Delivered, Given
 from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
 from compaction_ledger.usecases.importing import (
@@ -55,13 +56,13 @@ from compaction_ledger.usecases.importing import (
 )
 from compaction_ledger.usecases.looking import Looked, look
 from compaction_ledger.usecases.planning import ConversationPlan, plan_conversation
+from compaction_ledger.usecases.points import find_point
 from compaction_ledger.usecases.reading import catch_up, rebuild
 from compaction_ledger.usecases.replaying import (
     ConversationThen,
     Difference,
     LedgerThen,
     differ,
-    find_point,
     replay_conversation,
     replay_ledger,
 )

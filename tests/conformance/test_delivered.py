@@ -15,7 +15,7 @@ from compaction_ledger.domain.assembly import Assembly
 from compaction_ledger.domain.events import RequestDelivered
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.settings import Settings
-from compaction_ledger.usecases.delivered import Delivered, Given
+from compaction_ledger.usecases.given import Delivered, Given
 
 RUN = "run-40"
 ON = Settings(record_deliveries="on")

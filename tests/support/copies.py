@@ -11,5 +11,5 @@ def copy_ledger(path: Path, to: Path) -> Path:
     copy = Path(shutil.copy(path, to))
     keys = path.with_name(f"{path.name}.keys")
     if keys.exists():
-        shutil.copytree(keys, copy.with_name(f"{copy.name}.keys"))
+        shutil.copytree(keys, copy.with_name(f"{copy.name}.keys"), dirs_exist_ok=True)
     return copy

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 from compaction_ledger.domain.binding import message_ids, source_hash
 from compaction_ledger.domain.conversation import Pair
@@ -28,7 +27,6 @@ from compaction_ledger.domain.events import (
     SummaryImported,
 )
 from compaction_ledger.domain.facts import Fact
-from compaction_ledger.domain.identity import ModelIdentity, PromptVersion
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.domain.request_digests import RequestKind, request_digests
@@ -40,97 +38,19 @@ from compaction_ledger.domain.window.events import (
 )
 from compaction_ledger.domain.window.keys import message_id
 from compaction_ledger.usecases.context import Context
+from compaction_ledger.usecases.given import (
+    Delivered,
+    Given,
+    GivenMessages,
+    GivenPin,
+    GivenSummary,
+    Told,
+    place_of,
+)
 from compaction_ledger.usecases.reading import read_eligible
 
 BATCH = 500
 DELIVERIES = ("RequestDelivered", "WindowDelivered")
-
-Told = Literal["by_seal", "by_source", "changed", "not_recorded", "left_out"]
-"""How the messages of a group are known: by the sealed job of their summary; because the transcript still
-has the source that the delivery is bound to; not at all, because it has not, or because the delivery has
-no such hash; or they are no part of the request."""
-
-SummaryState = Literal["sealed", "damaged", "other_summary", "erased"]
-
-
-@dataclass(frozen=True, slots=True)
-class GivenSummary:
-    """A summary that stood in a request: pairs of a conversation, or messages of a run.
-
-    ``sealed``: the log has its text at ``index``, and the seal holds; what is not known is ``None``.
-    ``messages`` are the ids of what it was made of.
-    """
-
-    first: int
-    last: int
-    identity: str
-    index: int
-    state: SummaryState
-    text: str | None = None
-    recorded_at: int | None = None
-    model: ModelIdentity | None = None
-    prompt: PromptVersion | None = None
-    source_hash: str | None = None
-    messages: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GivenMessages:
-    """Consecutive pairs or messages that were treated alike; ``messages`` are their ids, where known."""
-
-    first: int
-    last: int
-    disposition: Literal["verbatim", "summarized", "left_out"]
-    reason: str | None
-    messages: tuple[str, ...]
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class GivenPin:
-    """A pin that stood in a request: the user's exact words, ``None`` where the log has them no more."""
-
-    pin_id: str
-    message: str | None
-    quote: str | None
-    index: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """One recorded request, with what the log says of all that it held."""
-
-    kind: RequestKind
-    entry: Recorded
-    fact: RequestDelivered | WindowDelivered
-    groups: tuple[GivenMessages, ...]
-    summaries: tuple[GivenSummary, ...]
-    pins: tuple[GivenPin, ...] = ()
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """Scope and conversation."""
-        return _place(self.fact)
-
-    @property
-    def sound(self) -> bool:
-        """Whether every summary that it held is still there as it was sealed."""
-        return all(one.state == "sealed" for one in self.summaries)
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The requests of a run in the log's order. ``damaged``: indices of events that cannot be read.
-
-    ``erased``: indices of recorded requests of conversations that were erased; of which runs they were is
-    not known any more (S3).
-    """
-
-    run: str
-    size: int
-    requests: Sequence[Given]
-    damaged: Sequence[int]
-    erased: Sequence[int] = ()
 
 
 def delivered(
@@ -152,7 +72,7 @@ def delivered(
         if isinstance(fact, ErasedFact) and fact.event in DELIVERIES:
             erased.append(entry.index)
         if isinstance(fact, (RequestDelivered, WindowDelivered)) and _run(fact) == run:
-            place = _place(fact)
+            place = place_of(fact)
             if scope in (None, place[0]) and conversation in (None, place[1]):
                 found.append(proving.given(entry, fact))
     return Delivered(run, size, found, damaged, erased)
@@ -189,12 +109,6 @@ def _readable(
 
 def _run(fact: RequestDelivered | WindowDelivered) -> str | None:
     return fact.run if isinstance(fact, RequestDelivered) else fact.window.run
-
-
-def _place(fact: RequestDelivered | WindowDelivered) -> tuple[str, str]:
-    if isinstance(fact, RequestDelivered):
-        return fact.scope, fact.conversation
-    return fact.window.scope, fact.window.conversation
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compaction_ledger.domain.errors import InvalidSetting, UnknownConversation
-from compaction_ledger.domain.log import RangeKey, Recorded
-from compaction_ledger.domain.moments import Moment, Point
+from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.moments import Point
 from compaction_ledger.domain.ports import Log, PastReadModels, Progress
 from compaction_ledger.domain.read_models import (
     AttemptRow,
@@ -38,8 +38,6 @@ from compaction_ledger.usecases.serving_then import (
     pairs_known_then,
     served_then,
 )
-
-BATCH = 500
 
 Kind = TypeVar("Kind", RangeRow, SummaryRow)
 
@@ -112,31 +110,6 @@ class Difference:
     changes: Sequence[RowChange]
     validity: Sequence[ValidityChange]
     erased: int
-
-
-def find_point(log: Log, moment: Moment, place: str = "index") -> Point:
-    """The point that is meant. The log is read in batches where a time is asked for.
-
-    Raises :class:`InvalidSetting` for an index that the log has not got.
-    """
-    size = log.size()
-    if moment.index is not None and not -1 <= moment.index < size:
-        raise InvalidSetting(f"the log has no event {moment.index}", place=place)
-    stop = size if moment.index is None else moment.index + 1
-    if moment.time is None:
-        # One that is damaged is left out: whoever follows the log meets the first damage there is.
-        last = log.at([stop - 1]).get(stop - 1) if stop else None
-        return Point(stop - 1, None if last is None else last.recorded_at)
-    found: Recorded | None = None
-    start = 0
-    while start < stop:
-        for entry in log.read(start, BATCH, stop):
-            start = entry.index + 1
-            if entry.recorded_at <= moment.time:
-                found = entry
-    if found is None:
-        return Point(-1, None, moment.time)
-    return Point(found.index, found.recorded_at, moment.time)
 
 
 def replay_conversation(

@@ -17,7 +17,7 @@ from compaction_ledger.cli.documents.common import (
     moment_or_none,
 )
 from compaction_ledger.domain.events import RequestDelivered
-from compaction_ledger.usecases.delivered import (
+from compaction_ledger.usecases.given import (
     Delivered,
     Given,
     GivenMessages,
