@@ -19,8 +19,11 @@ PAGE = ROOT / "docs" / "reference" / "rules.md"
 CODE = ("domain", "infrastructure", "projections", "src/compaction_ledger", "docs/vectors")
 
 ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \| .*? \| .*? \|$", re.MULTILINE)
-# "DEL, C1" is a class of control characters.
-CITATION = re.compile(r"(?<!DEL, )\b([EWBIACDVHPLT])(\d{1,2})\b(?:(?: to |–)\1(\d{1,2})\b)?")
+# "DEL, C1" is a class of control characters, "Amazon S3" and "S3 and DynamoDB" are services.
+CITATION = re.compile(
+    r"(?<!DEL, )(?<!Amazon )\b([EWBIACDVHPLTKS])(\d{1,2})\b(?! and DynamoDB)"
+    r"(?:(?: to |–)\1(\d{1,2})\b)?"
+)
 
 Places = dict[str, list[str]]
 

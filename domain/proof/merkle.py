@@ -1,4 +1,7 @@
-"""The Merkle tree of the log and its proofs (RFC 6962 section 2.1; the checks of RFC 9162 section 2.1)."""
+"""The Merkle tree of the log and its proofs (RFC 6962 section 2.1; the checks of RFC 9162 section 2.1).
+
+The tests compare it with Go's ``golang.org/x/mod/sumdb/tlog`` (K6).
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ COUNTS = {
     "P": 5,
     "L": 5,
     "T": 15,
+    "K": 6,
+    "S": 4,
 }
 EVERY = [f"{letter}{n}" for letter, count in COUNTS.items() for n in range(1, count + 1)]
 
@@ -70,6 +72,7 @@ def test_what_the_table_names_is_so(maker: ModuleType, page: str) -> None:
         ("the contract C1 to C4", ["C1", "C2", "C3", "C4"]),
         ("(E1, E2; A10)", ["E1", "E2", "A10"]),
         ("U+E100, UTF8, SHA256, DEL, C1", []),
+        ("Amazon S3, or S3 and DynamoDB; the rules S1 to S3 (S4)", ["S1", "S2", "S3", "S4"]),
     ],
 )
 def test_what_counts_as_a_citation(maker: ModuleType, text: str, rules: list[str]) -> None:
