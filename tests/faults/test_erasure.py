@@ -222,6 +222,7 @@ def test_a_missing_keyring_is_an_error_and_is_not_made_anew(folder: Path) -> Non
     with Ledger.open(folder / "ledger.db") as ledger:
         assembly = ledger.assemble(GONE, scope=SCOPE, budget=10**6)
         assert assembly.manifest.summaries == ()  # the originals are there, and no summary is (H9)
+        assert {rejected.reason for rejected in assembly.manifest.rejected} == {"damaged"}  # H8
         with pytest.raises(KeyMissing):
             ledger.history(GONE, from_pair=0, scope=SCOPE)
         with pytest.raises(KeyMissing):

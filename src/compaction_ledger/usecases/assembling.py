@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+
 from compaction_ledger.domain.assembly import Assembly, Candidate, Options, assemble
 from compaction_ledger.domain.errors import DamagedLog, StoreError
 from compaction_ledger.domain.events import RangeCompleted, SummaryImported
@@ -47,10 +50,13 @@ def stored_candidates(
     """
     try:
         rows, damaged = sound_rows(context, scope, conversation)
-        finished = [row for row in rows if row.finished]
-        entries = context.log.at([row.index for row in finished if row.index is not None])
     except (StoreError, DamagedLog):
         return [], []
+    finished = [row for row in rows if row.finished]
+    entries: Mapping[int, Recorded] = {}
+    # A key that is missing, say: that the summaries are there and cannot be read is told (H8, H9).
+    with suppress(StoreError, DamagedLog):
+        entries = context.log.at([row.index for row in finished if row.index is not None])
     return (
         [_candidate(row, entries.get(-1 if row.index is None else row.index)) for row in finished],
         [

@@ -140,7 +140,7 @@ class SummaryRecord(Document):
     input_tokens: Count | None
     output_tokens: Count | None
     text: str | None
-    """`null` where it is not completed, or its text in the log is damaged."""
+    """`null` where it is not completed, or its text in the log cannot be read."""
 
     ungrounded: list[UngroundedRecord] | None
     """What it says and its source does not (T13); `null` where that cannot be told any more."""

@@ -37,7 +37,7 @@ REJECTIONS = {
     "not_projectable": "its prompt version is not to be used",
     "source_changed": "the messages it came from have changed",
     "identity_mismatch": "it is not what it claims to be",
-    "damaged": "its text in the log is damaged",
+    "damaged": "its text in the log cannot be read",
     "superseded": "a newer one is used",
     "not_smaller": "it is not smaller than the replies",
     "over_budget": "valid, but the request had no room for it",
