@@ -6,9 +6,9 @@ import re
 
 from psycopg import sql
 
-from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.errors import InvalidSetting, LedgerReadOnly
 from compaction_ledger.infrastructure.postgres.address import Address
-from compaction_ledger.infrastructure.postgres.database import script
+from compaction_ledger.infrastructure.postgres.database import Database, script
 
 LONGEST_NAME = 63
 """Bytes. The server would cut what is longer, and mean another role."""
@@ -34,6 +34,16 @@ def role_statements(address: Address, writer: str, reader: str) -> str:
     }
     quoted = {key: sql.Identifier(name).as_string(None) for key, name in names.items()}
     return _NAME.sub(lambda found: quoted[found[1]], script("", "roles.sql"))
+
+
+def check_may_erase(database: Database) -> None:
+    """Raise :class:`LedgerReadOnly` unless whoever is connected may do all that an erasure does (S3)."""
+    function = database.sql("{schema}.mark_erased(text)").decode()
+    ((allowed,),) = database.call(
+        "SELECT has_function_privilege(to_regprocedure(%s), 'EXECUTE')", (function,)
+    )
+    if not allowed:
+        raise LedgerReadOnly("to erase, connect as the owner of the tables; nothing was erased")
 
 
 def _checked(name: str, place: str) -> str:

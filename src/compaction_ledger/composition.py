@@ -210,6 +210,7 @@ def open_postgres(
         originals=opened.originals,
         history=opened.history,
         ring=opened.ring,
+        check_may_erase=partial(postgres_parts.check_may_erase, opened.database),
         tree=opened.tree,
         places=places_of(url, settings),
     )
@@ -470,7 +471,7 @@ def has_keys(recorder: SealedRecorder) -> bool:
     return any(subject.key for subject in recorder.subjects().values())
 
 
-def _nothing_to_scrub() -> None:
+def _nothing_to_do() -> None:
     pass
 
 
@@ -493,7 +494,8 @@ def parts_of(  # noqa: PLR0913 - the parts
     originals: Originals | None = None,
     history: HistoryIndex | None = None,
     ring: KeyRing | None = None,
-    scrub: Callable[[], None] = _nothing_to_scrub,
+    scrub: Callable[[], None] = _nothing_to_do,
+    check_may_erase: Callable[[], None] = _nothing_to_do,
     tree: TreeStore | None = None,
     places: Places | None = None,
 ) -> Parts:
@@ -519,7 +521,7 @@ def parts_of(  # noqa: PLR0913 - the parts
             "work": work,
             "read_models": FollowedReadModels(read_models, log),
         }
-        eraser = Eraser(log, ring, stores, scrub)
+        eraser = Eraser(log, ring, stores, scrub, check_may_erase)
         originals = GuardedOriginals(originals, ring)
         history = GuardedHistoryIndex(history, ring)
         read_models = GuardedReadModels(read_models, ring)

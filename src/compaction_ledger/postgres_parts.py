@@ -127,6 +127,11 @@ def role_statements(url: str, writer: str, reader: str) -> str:
     return roles.role_statements(parse_address(url), writer, reader)
 
 
+def check_may_erase(database: Database) -> None:
+    """Raise :class:`LedgerReadOnly` unless whoever is connected may erase (S3)."""
+    roles.check_may_erase(database)
+
+
 def _database(url: str, settings: Settings, *, read_only: bool = False) -> Database:
     return Database(
         parse_address(url),

@@ -650,3 +650,19 @@ def check_append(world: World, connection: psycopg.Connection[tuple[Any, ...]]) 
     assert next_envelope == b'{"previous":"%s","recorded":%d}' % (leaf.hex().encode(), second)
     for _, leaf, envelope in stored:
         assert leaf == hashlib.sha256(b"\x00" + envelope).digest()
+
+
+@pytest.mark.parametrize("role", ["writer", "reader"])
+def test_only_the_owner_erases(world: World, role: str) -> None:
+    """S3: it is refused before anything is noted, since that cannot be taken back."""
+    url = getattr(world, role)
+    with Ledger.open(url, create=False, read_only=role == "reader") as ledger:
+        with pytest.raises(LedgerReadOnly, match="owner"):
+            ledger.erase(CONVERSATION, scope=SCOPE)
+        with pytest.raises(LedgerReadOnly, match="owner"):
+            ledger.resume_erasures()
+        assert ledger.plan(CONVERSATION, scope=SCOPE).ranges
+    with Ledger.open(world.owner, create=False) as ledger:
+        ledger.transcripts.append(SCOPE, f"gone, not by a {role}", *lines(1))
+        assert ledger.resume_erasures() == []
+        ledger.erase(f"gone, not by a {role}", scope=SCOPE)

@@ -179,6 +179,10 @@ def environment(shims: Path) -> dict[str, str]:
     installed = Path(sys.executable).with_name("compaction-ledger")
     if installed.exists():
         (shims / "compaction-ledger").unlink()
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR", "PYTHONPATH") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "LANG", "TMPDIR", "PYTHONPATH")
+        if name in os.environ
+    }
     path = os.pathsep.join([str(shims), str(installed.parent), os.environ.get("PATH", os.defpath)])
     return kept | {"PATH": path, "COLUMNS": "80", "TERM": "dumb", "PYTHONUTF8": "1"}

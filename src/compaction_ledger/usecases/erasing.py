@@ -36,18 +36,21 @@ class Erasure:
 class Eraser:
     """Erases from one ledger. ``stores`` are those that keep something of conversations, by name.
 
-    ``scrub`` sees to it that deleted rows leave no trace in the ledger's files.
+    ``scrub`` sees to it that deleted rows leave no trace in the ledger's files. ``check_allowed`` raises
+    where whoever asks may not erase: before anything is noted, since that cannot be taken back.
     """
 
     log: ErasableLog
     erasures: Erasures
     stores: Mapping[str, Purged]
     scrub: Callable[[], None]
+    check_allowed: Callable[[], None]
 
     def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
         """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was."""
         check_id(scope, "scope")
         check_id(conversation, "conversation")
+        self.check_allowed()
         subject = self.log.named(scope, conversation)
         if subject is None:
             self.erasures.check(scope, conversation)
@@ -60,6 +63,7 @@ class Eraser:
 
     def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
         """Complete whatever was begun."""
+        self.check_allowed()
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
         for reference in self.erasures.pending():  # all is done, and nobody noted it
             self.scrub()
