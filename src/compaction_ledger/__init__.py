@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.conversation import Message as Message
     from compaction_ledger.domain.conversation import Pair as Pair
     from compaction_ledger.domain.conversation import Run as Run
+    from compaction_ledger.domain.erasure import ErasedFact as ErasedFact
     from compaction_ledger.domain.errors import AlreadyClaimed as AlreadyClaimed
     from compaction_ledger.domain.errors import AlreadyCompleted as AlreadyCompleted
     from compaction_ledger.domain.errors import BrokenTranscript as BrokenTranscript
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.errors import DamagedLog as DamagedLog
     from compaction_ledger.domain.errors import DamagedOriginal as DamagedOriginal
     from compaction_ledger.domain.errors import DuplicateMessageId as DuplicateMessageId
+    from compaction_ledger.domain.errors import Erased as Erased
     from compaction_ledger.domain.errors import Exhausted as Exhausted
     from compaction_ledger.domain.errors import HistoryChanged as HistoryChanged
     from compaction_ledger.domain.errors import InvalidInput as InvalidInput
     from compaction_ledger.domain.errors import InvalidSetting as InvalidSetting
+    from compaction_ledger.domain.errors import KeyMissing as KeyMissing
     from compaction_ledger.domain.errors import LedgerError as LedgerError
     from compaction_ledger.domain.errors import MalformedMessage as MalformedMessage
     from compaction_ledger.domain.errors import NotAnUpdate as NotAnUpdate
@@ -103,6 +106,7 @@ if TYPE_CHECKING:
     from compaction_ledger.serving import Pace as Pace
     from compaction_ledger.settings import Settings as Settings
     from compaction_ledger.usecases.compaction import CompactionReport as CompactionReport
+    from compaction_ledger.usecases.erasing import Erasure as Erasure
     from compaction_ledger.usecases.given import Delivered as Delivered
     from compaction_ledger.usecases.history import HistorySearch as HistorySearch
     from compaction_ledger.usecases.replaying import ConversationThen as ConversationThen
@@ -142,6 +146,9 @@ _HOMES = {
     "Delivered": "usecases.given",
     "Difference": "usecases.replaying",
     "DuplicateMessageId": "domain.errors",
+    "Erased": "domain.errors",
+    "ErasedFact": "domain.erasure",
+    "Erasure": "usecases.erasing",
     "DynamoDBOriginals": "infrastructure.originals.dynamodb",
     "Exhausted": "domain.errors",
     "ExtractiveChunkSummarizer": "infrastructure.summarizers.chunk_extractive",
@@ -156,6 +163,7 @@ _HOMES = {
     "InvalidSetting": "domain.errors",
     "Job": "domain.identity",
     "Ledger": "ledger",
+    "KeyMissing": "domain.errors",
     "LedgerError": "domain.errors",
     "LedgerStatus": "usecases.status",
     "LedgerThen": "usecases.replaying",
