@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import call, run
@@ -35,6 +36,16 @@ def test_help_lists_every_command() -> None:
 
 def test_without_words_there_is_help() -> None:
     assert call().fine().out == call("--help").out == call("-h").out
+
+
+@pytest.mark.parametrize("group", ["keys", "window", "witness"])
+def test_a_group_alone_shows_its_help_and_a_name_like_it_is_a_name(
+    group: str, tmp_path: Path
+) -> None:
+    ledger = str(tmp_path / "none.db")
+    assert call("--ledger", ledger, group).fine().out == call(group, "--help").out
+    done = call("--ledger", ledger, "plan", group)
+    assert (done.code, done.err[:20]) == (2, "error[not_a_ledger]:")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

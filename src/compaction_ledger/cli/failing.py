@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from compaction_ledger.domain.errors import LedgerError
 
 PROGRAM = "compaction-ledger"
+GROUPS = frozenset({"keys", "window", "witness"})
 
 FINDING = 1
 BAD_INPUT = 2
@@ -64,8 +65,7 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
     )
 
     as_json = "--json" in words
-    # A group alone says what there is, as the program alone does.
-    if words and words[-1] in {"keys", "window", "witness"}:
+    if _is_group_alone(words):  # it says what there is, as the program alone does
         words = [*words, "--help"]
     try:
         code = app(list(words) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
@@ -91,6 +91,14 @@ def _run(app: typer.Typer, words: Sequence[str]) -> int:
         tell(as_json, "internal", message)
         return BAD_INPUT
     return code if isinstance(code, int) else 0
+
+
+def _is_group_alone(words: Sequence[str]) -> bool:
+    """Whether the words are a group's name and nothing behind it: no conversation or folder is meant."""
+    at = 0
+    while at < len(words) and words[at].startswith("--"):
+        at += 2 if words[at] in ("--ledger", "--scope") else 1
+    return at == len(words) - 1 and words[at] in GROUPS
 
 
 def tell(as_json: bool, code: str, message: str, place: str | None = None) -> None:  # noqa: FBT001
