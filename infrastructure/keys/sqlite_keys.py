@@ -16,6 +16,7 @@ from compaction_ledger.domain.errors import (
     KeysUnavailable,
     NewerFormat,
     NotALedger,
+    StoreUnavailable,
 )
 from compaction_ledger.infrastructure import forking
 from compaction_ledger.infrastructure.keys.wrapped_keys import Tombstone, WrappedKey
@@ -51,6 +52,7 @@ class SQLiteWrappedKeys:
         self._read_only = read_only
         self._lock = Lock()
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
         self._seen: tuple[int, int] | None = (
             None  # SQLite's data_version, and our revision under it
         )
@@ -183,6 +185,8 @@ class SQLiteWrappedKeys:
             raise KeysUnavailable(f"{self.path} cannot be reached: {error.strerror}") from error
 
     def _connected(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} was closed")
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
@@ -234,8 +238,9 @@ class SQLiteWrappedKeys:
     # --- the life of the connection ---
 
     def close(self) -> None:
-        """Close the connection; it is opened again when something is asked."""
+        """Close the connection. Whatever is asked afterwards is :class:`StoreUnavailable`."""
         with self._lock:
+            self._closed = True
             self._close()
 
     def _close(self) -> None:

@@ -358,6 +358,13 @@ def window_facts() -> Iterator[tuple[str, Fact]]:
     )
 
 
+def erasure_facts() -> Iterator[tuple[str, Fact]]:
+    """Erasures of a conversation with a key, and of one that had none."""
+    for variant, keys in (("keyed", ("ab" * 16,)), ("plain", ())):
+        yield variant, ErasureRequested(SUBJECT, keys)
+        yield variant, ErasureCompleted(SUBJECT, keys, ("transcripts", "originals"))
+
+
 def write(path: Path, data: bytes) -> None:
     """Write a file that is not there yet. One that is there is never changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
