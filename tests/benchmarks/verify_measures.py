@@ -16,7 +16,7 @@ from pathlib import Path
 
 import measures
 from eventsourcing.persistence import StoredEvent
-from timing import median, ratio, side_by_side
+from timing import Work, median, ratio, side_by_side
 
 from compaction_ledger import Ledger
 from compaction_ledger.infrastructure.event_store.sealing import seal
@@ -50,7 +50,10 @@ def verify_stream(folder: Path, events: int = EVENTS, rounds: int = 3) -> Figure
     long_log(folder, long, events)
     long_log(folder, short, events // 10)
     with Ledger.open(long, read_only=True) as ledger:
-        works = {"verify": partial(ledger.verify, seal_only=True), "floor": read_and_hash(long)}
+        works: dict[str, Work] = {
+            "verify": partial(ledger.verify, seal_only=True),
+            "floor": read_and_hash(long),
+        }
         seconds = side_by_side(works, rounds, time.process_time)
     return {
         "verify_stream_over_floor": ratio(seconds, "floor", "verify"),
