@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from compaction_ledger.domain.events import Stored
+
 ERASURE_EVENTS = ("ErasureRequested", "ErasureCompleted")
 
 
 @dataclass(frozen=True, slots=True)
-class ErasureRequested:
+class ErasureRequested(Stored):
     """From here on nothing of the subject is read any more.
 
     It names the reference that stands for the conversation, and the ids of its data keys: nothing that
@@ -22,7 +24,7 @@ class ErasureRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class ErasureCompleted:
+class ErasureCompleted(Stored):
     """The data keys are destroyed, and the subject's rows are gone from ``purged``, named stores."""
 
     subject: str

@@ -30,6 +30,9 @@ class GrowingTree:
     def extend(self, leaves: Sequence[bytes]) -> None:
         """Add leaf hashes, in the order of the log."""
         tile = self._tile
+        if not tile and len(leaves) == TILE:
+            self._complete(leaves)
+            return
         tile += leaves
         while len(tile) >= TILE:
             self._complete(tile[:TILE])
@@ -43,9 +46,10 @@ class GrowingTree:
 
     def _complete(self, row: Sequence[bytes]) -> None:
         while len(row) > 1:
+            each = iter(row)
             row = [
                 sha256(NODE_PREFIX + left + right).digest()
-                for left, right in zip(row[::2], row[1::2], strict=True)
+                for left, right in zip(each, each, strict=True)
             ]
         if self._keep is not None:
             self._keep(TILE_BITS, self._tiles.size, row[0])

@@ -10,10 +10,11 @@ from typing import Protocol
 from compaction_ledger.infrastructure.event_store.envelope import is_key, is_subject, parse_fields
 from compaction_ledger.infrastructure.event_store.rows import PlainRow
 
-KEPT = 16_384
+KEPT = 4_096
 """So many streams are kept in memory, and once more as many."""
 
 _HASHES = 1 << 26  # as bits, 8 MiB
+_MASK = _HASHES - 1
 _MAX_VERSION = 1 << 53
 
 Chain = tuple[int, str, str, str, str]
@@ -44,6 +45,8 @@ class Chains:
         self._events = events
         self._keyed = f'","origin":"{origin}","payload":"'
         self._kept = kept
+        self._named = ("", "")
+        self._key, self._subject = b'"","origin":"', b'"","version":'
         self._forgotten = bytearray()  # a bit for each hash of a stream's id
 
     def find(self, row: PlainRow, batch: Sequence[PlainRow]) -> Chain | None:
@@ -52,8 +55,11 @@ class Chains:
         The events before those of the whole batch are read at once.
         """
         chain = self._older.get(row[1])
-        if chain is not None or not self._forgotten or not self._may_be_forgotten(row[1]):
+        if chain is not None or not self._forgotten:
             return chain
+        place = hash(row[1]) & _MASK
+        if not self._forgotten[place >> 3] >> (place & 7) & 1:
+            return None
         if self._read is None:
             self._read = self._read_before(batch)
         return self._read.get(row[1])
@@ -61,10 +67,20 @@ class Chains:
     def new(self, stream: str, envelope: bytes) -> Chain:
         """What stands before a stream's first event; the subject is the same in all its envelopes."""
         try:
-            key, subject = _named(envelope)
+            if self._key in envelope and self._subject in envelope:
+                key, subject = self._named
+            else:
+                key, subject = self._name(envelope)
         except (AttributeError, TypeError, ValueError):  # not an envelope: that will be said of it
             return NO_CHAIN
         return self._chain(0, "", stream, key, subject)
+
+    def _name(self, envelope: bytes) -> tuple[str, str]:
+        """Key and subject of an envelope. Most often the next stream has the same: they are kept for it."""
+        key, subject = self._named = _named(envelope)
+        self._key = f'"{key}","origin":"'.encode()
+        self._subject = f'"{subject}","version":'.encode()
+        return key, subject
 
     def behind(self, row: PlainRow, before: Chain) -> Chain:
         """What the next event of the stream is compared with, behind one that is not as it should be.
@@ -111,15 +127,16 @@ class Chains:
         return {row[1]: self.behind(row, NO_CHAIN) for row in sorted(found, key=itemgetter(0))}
 
     def _forget(self) -> None:
+        if self._older and not self._forgotten:
+            self._forgotten = bytearray(_HASHES // 8)
+        forgotten = self._forgotten
         for stream in self._older:
-            if not self._forgotten:
-                self._forgotten = bytearray(_HASHES // 8)
-            place = hash(stream) % _HASHES
-            self._forgotten[place >> 3] |= 1 << (place & 7)
+            place = hash(stream) & _MASK
+            forgotten[place >> 3] |= 1 << (place & 7)
 
     def _may_be_forgotten(self, stream: str) -> bool:
         """False where it is certain that the stream was not seen before."""
-        place = hash(stream) % _HASHES
+        place = hash(stream) & _MASK
         return bool(self._forgotten[place >> 3] >> (place & 7) & 1)
 
     def _chain(self, version: int, leaf: str, stream: str, key: str, subject: str) -> Chain:

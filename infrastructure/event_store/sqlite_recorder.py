@@ -25,6 +25,14 @@ from compaction_ledger.infrastructure.sqlite.database import Database
 from compaction_ledger.infrastructure.sqlite.formats import file_format
 
 KEYS_FORMAT = 3
+# What an append follows: the head, the last event of its stream, and whether its subject is erased.
+_BEFORE = (
+    "SELECT h.size, h.origin, "
+    "(SELECT leaf FROM stored_events WHERE originator_id = ? "
+    "ORDER BY originator_version DESC LIMIT 1), "
+    "(SELECT state FROM subjects WHERE reference = ?) "
+    "FROM (SELECT 1) LEFT JOIN log_head AS h ON h.id = 0"
+)
 _FROM_SUBJECTS = "SELECT reference, key, state, scope, conversation FROM subjects"
 _FROM_SUBJECTS_WITHOUT_KEYS = _FROM_SUBJECTS.replace(" key,", " '',")
 
@@ -77,11 +85,13 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
     ) -> list[tuple[int, StoredEvent, bytes]]:
         recorded = self.clock()  # under the lock
         check_time(recorded, within)
-        known = _subject_of(cursor, subject) if subject else None
-        if known is not None:
-            check_not_erased(known.state, events)
-        size, origin = _head(cursor)
-        previous: dict[str, str] = {}
+        first = stream_hex(events[0].originator_id)
+        cursor.execute(_BEFORE, (first, subject))
+        size, origin, before, state = cursor.fetchone()
+        if type(size) is not int or type(origin) is not str:
+            raise DamagedLog("the log has no head")
+        check_not_erased(state or "", events)
+        previous = {first: before.hex() if before else ""}
         sealed: list[tuple[int, StoredEvent, bytes]] = []
         for index, event in enumerate(events, start=size):
             stream = stream_hex(event.originator_id)
@@ -108,8 +118,8 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
             previous[stream] = leaf.hex()
             sealed.append((index, event, envelope))
         cursor.execute("UPDATE log_head SET size = ? WHERE id = 0", (size + len(events),))
-        if known is not None:
-            _note_erasure(cursor, known, events)
+        if state is not None:
+            _note_erasure(cursor, subject, events)
         return sealed
 
     def _is_stored(self, sealed: Sequence[tuple[int, StoredEvent, bytes]]) -> bool:
@@ -244,18 +254,16 @@ def _subject_of(
     return Subject._make(row) if row else None
 
 
-def _note_erasure(cursor: sqlite3.Cursor, known: Subject, events: Sequence[StoredEvent]) -> None:
+def _note_erasure(cursor: sqlite3.Cursor, subject: str, events: Sequence[StoredEvent]) -> None:
     """What an erasure that is being recorded makes of its subject: within the same transaction (S3)."""
     match change_by(events):
         case "requested":
-            cursor.execute(
-                "UPDATE subjects SET state = 'erased' WHERE reference = ?", (known.reference,)
-            )
+            cursor.execute("UPDATE subjects SET state = 'erased' WHERE reference = ?", (subject,))
         case "completed":
             cursor.execute(
                 "UPDATE subjects SET state = 'erased', scope = '', conversation = reference "
                 "WHERE reference = ?",
-                (known.reference,),
+                (subject,),
             )
         case None:
             pass

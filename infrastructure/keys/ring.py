@@ -45,14 +45,21 @@ class _Erased:
 class KeyRing:
     """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
 
-    Threads may share one. ``provider`` is asked for when it is needed first.
+    Threads may share one. ``provider`` is asked for when it is needed first, and so is the ``origin`` of the
+    log.
     """
 
     def __init__(
-        self, provider: Callable[[], KeyProvider], store: WrappedKeys, *, encrypts: bool = True
+        self,
+        provider: Callable[[], KeyProvider],
+        store: WrappedKeys,
+        *,
+        origin: Callable[[], str] = lambda: "",
+        encrypts: bool = True,
     ) -> None:
         self._make_provider = provider
         self._store = store
+        self._read_origin = origin
         self._encrypts = encrypts
         self._lock = RLock()
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
@@ -69,6 +76,11 @@ class KeyRing:
     def provider(self) -> KeyProvider:
         """Who wraps the data keys."""
         return self._make_provider()
+
+    @cached_property
+    def _origin(self) -> str:
+        """Whose conversations they are: several ledgers may share a folder of keys."""
+        return self._read_origin()
 
     # --- data keys ---
 
@@ -257,7 +269,8 @@ class KeyRing:
 
     def _name(self, scope: str, conversation: str) -> bytes:
         secret = self._secrets.get(NAME_KEY) or self._fetch(NAME_KEY)
-        return hmac.digest(secret, f"{scope}\0{conversation}".encode(), "sha256")
+        name = f"{self._origin}\0{scope}\0{conversation}"
+        return hmac.digest(secret, name.encode(), "sha256")
 
 
 @dataclass(frozen=True, slots=True)

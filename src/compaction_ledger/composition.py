@@ -48,7 +48,7 @@ from compaction_ledger.infrastructure.erasure.transcripts import (
     GuardedTranscripts,
     GuardedTranscriptStore,
 )
-from compaction_ledger.infrastructure.event_store.application import LedgerLog, SealedRecorder
+from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
@@ -155,8 +155,8 @@ def open_sqlite(
     database = open_database(path, create=create, read_only=read_only)
     try:
         recorder = SealedSQLiteRecorder(database, clock)
-        keys = places_of(path, settings).keys
-        ring = stored_ring(keys, settings, lambda: has_keys(recorder), read_only=read_only)
+        places = places_of(path, lambda: recorder.head()[1], settings)
+        ring = stored_ring(places.keys, settings, recorder, read_only=read_only)
         log = LedgerLog(recorder, ring)
         transcripts = GuardedTranscriptStore(SQLiteTranscripts(database), ring)
         read_models = SQLiteReadModels(database, registry)
@@ -175,7 +175,7 @@ def open_sqlite(
             ring=ring,
             scrub=partial(scrub, database),
             tree=SQLiteTree(database),
-            places=places_of(path, settings),
+            places=places,
         )
     except BaseException:
         database.close()
@@ -212,7 +212,7 @@ def open_postgres(
         ring=opened.ring,
         check_may_erase=partial(postgres_parts.check_may_erase, opened.database),
         tree=opened.tree,
-        places=places_of(url, settings),
+        places=opened.places,
     )
 
 
@@ -464,11 +464,6 @@ def extra(name: str) -> Generator[None]:
         raise InvalidSetting(
             f"this needs: pip install 'compaction-ledger[{name}]' ({error})", place="ledger"
         ) from error
-
-
-def has_keys(recorder: SealedRecorder) -> bool:
-    """Whether any conversation has a data key."""
-    return any(subject.key for subject in recorder.subjects().values())
 
 
 def _nothing_to_do() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from compaction_ledger.key_parts import key_provider_text, provider_named
 from compaction_ledger.settings import Settings
 
 if TYPE_CHECKING:
+    from compaction_ledger.infrastructure.event_store.application import SealedRecorder
     from compaction_ledger.infrastructure.keys.ring import KeyRing
     from compaction_ledger.infrastructure.keys.wrapped_keys import WrappedKeys
 
@@ -21,12 +22,12 @@ DATA_KEYS_VARIABLE = "COMPACTION_LEDGER_DATA_KEYS"
 
 
 def stored_ring(
-    folder: Path, settings: Settings, is_encrypted: Callable[[], bool], *, read_only: bool
+    folder: Path, settings: Settings, recorder: SealedRecorder, *, read_only: bool
 ) -> KeyRing:
     """The keys of a ledger whose keys folder this is. Nothing is made there before something is encrypted.
 
-    ``is_encrypted`` says whether the ledger has conversations with keys already: then a keyring that is
-    missing is not made anew, as it could open nothing.
+    Where the ledger has conversations with keys already, a keyring that is missing is not made anew: it
+    could open nothing.
     """
     from compaction_ledger.infrastructure.keys.ring import KeyRing  # noqa: PLC0415 - cryptography
     from compaction_ledger.infrastructure.keys.sqlite_keys import (  # noqa: PLC0415
@@ -38,7 +39,7 @@ def stored_ring(
         try:
             return provider_named(text, folder, create=False)
         except KeyMissing:
-            if read_only or is_encrypted():
+            if read_only or any(subject.key for subject in recorder.subjects().values()):
                 raise
         return provider_named(text, folder, create=True)
 
@@ -48,7 +49,12 @@ def stored_ring(
         if url is None
         else _database_keys(url, settings, read_only=read_only)
     )
-    return KeyRing(provider, keys, encrypts=settings.encryption == "on" and not read_only)
+    return KeyRing(
+        provider,
+        keys,
+        origin=lambda: recorder.head()[1],
+        encrypts=settings.encryption == "on" and not read_only,
+    )
 
 
 def data_keys_url(settings: Settings, environment: Mapping[str, str] = os.environ) -> str | None:

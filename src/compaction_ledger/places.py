@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from compaction_ledger.domain.errors import DamagedLog
 from compaction_ledger.settings import Settings, is_database_url
 
 KEYS_VARIABLE = "COMPACTION_LEDGER_KEYS"
 CHECKPOINTS_VARIABLE = "COMPACTION_LEDGER_CHECKPOINTS"
+_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class Places(NamedTuple):
@@ -26,40 +28,37 @@ class Places(NamedTuple):
 
 
 def places_of(
-    place: str | Path, settings: Settings, environment: Mapping[str, str] = os.environ
+    place: str | Path,
+    origin: Callable[[], str],
+    settings: Settings,
+    environment: Mapping[str, str] = os.environ,
 ) -> Places:
     """The folders of the ledger at ``place``: by the settings, by the environment, or beside its file.
 
-    A database has no place of ours beside it: there they are among the user's own state, named after
-    host, port, database and schema.
+    A database has no place of ours beside it: there they are among the user's own state, named after the
+    ``origin`` of the log, which is the same however the database is reached, and after it was restored.
     """
-    beside = _beside(place, environment)
-    return Places(
-        _chosen(settings.keys_folder, environment.get(KEYS_VARIABLE), f"{beside}.keys"),
-        _chosen(
-            settings.checkpoints_folder,
-            environment.get(CHECKPOINTS_VARIABLE),
-            f"{beside}.checkpoints",
-        ),
-    )
+    keys = settings.keys_folder or _named(environment, KEYS_VARIABLE)
+    checkpoints = settings.checkpoints_folder or _named(environment, CHECKPOINTS_VARIABLE)
+    if keys is None or checkpoints is None:
+        beside = _beside(place, origin, environment)
+        keys = keys or Path(f"{beside}.keys")
+        checkpoints = checkpoints or Path(f"{beside}.checkpoints")
+    return Places(keys, checkpoints)
 
 
-def _chosen(given: Path | None, named: str | None, default: str) -> Path:
-    return given or Path(named or default)
+def _named(environment: Mapping[str, str], variable: str) -> Path | None:
+    named = environment.get(variable)
+    return Path(named) if named else None
 
 
-def _beside(place: str | Path, environment: Mapping[str, str]) -> Path:
+def _beside(place: str | Path, origin: Callable[[], str], environment: Mapping[str, str]) -> Path:
     """What the folders' names begin with."""
     if not is_database_url(place):
         return Path(place)
     state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "compaction-ledger" / _name_of(str(place))
-
-
-def _name_of(url: str) -> str:
-    """A name for a database, without anything secret: of who connects, and how, it knows nothing (S4)."""
-    from compaction_ledger.infrastructure.postgres.address import (  # noqa: PLC0415 - an extra
-        parse_address,
-    )
-
-    return hashlib.sha256(parse_address(url).name.encode()).hexdigest()[:16]
+    try:
+        name = origin().rpartition("/")[2]
+    except DamagedLog:  # it will be said of the log; keys cannot be told whose they are
+        name = ""
+    return Path(state) / "compaction-ledger" / (name if _NAME.fullmatch(name) else "unnamed")

@@ -30,7 +30,7 @@ from compaction_ledger.infrastructure.postgres.status import store_status
 from compaction_ledger.infrastructure.transcripts.postgres import PostgresTranscripts
 from compaction_ledger.infrastructure.tree.postgres import PostgresTree
 from compaction_ledger.infrastructure.work.postgres import PostgresWorkList
-from compaction_ledger.places import places_of
+from compaction_ledger.places import Places, places_of
 from compaction_ledger.projections.postgres import PostgresReadModels
 from compaction_ledger.settings import Settings
 from compaction_ledger.worker import worker_name
@@ -49,6 +49,7 @@ class PostgresParts(NamedTuple):
     work: WorkList
     store: Callable[[], StoreStatus]
     ring: KeyRing
+    places: Places
     close: Callable[[], None]
     tree: TreeStore
 
@@ -68,12 +69,8 @@ def open_parts(
         migrating.prepare(database, create=create and not read_only)
         shared = shared_admission(database, settings, worker_name())
         recorder = SealedPostgresRecorder(database, clock_seconds=clock_seconds)
-        ring = stored_ring(
-            places_of(url, settings).keys,
-            settings,
-            lambda: any(subject.key for subject in recorder.subjects().values()),
-            read_only=read_only,
-        )
+        places = places_of(url, lambda: recorder.head()[1], settings)
+        ring = stored_ring(places.keys, settings, recorder, read_only=read_only)
         transcripts = GuardedTranscriptStore(PostgresTranscripts(database), ring)
 
         def close() -> None:
@@ -92,6 +89,7 @@ def open_parts(
             PostgresWorkList(database, transcripts),
             lambda: store_status(database),
             ring,
+            places,
             close,
             PostgresTree(database),
         )

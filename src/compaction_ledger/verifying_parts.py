@@ -83,7 +83,8 @@ def _published(
             return iter(())
         verifiers = given_keys or signer_keys(parts).verifiers()
     except StoreError as error:
-        return iter((Finding("checkpoint", f"checkpoints cannot be checked: {error}"),))
+        why = f"checkpoints cannot be checked, unless with keys that are given: {error}"
+        return iter((Finding("checkpoint", why),))
     if not verifiers:
         why = f"there are checkpoints in {folder}, and no key is known to check them with"
         return iter((Finding("checkpoint", why),))

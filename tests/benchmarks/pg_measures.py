@@ -67,9 +67,11 @@ def bench() -> Iterator[Bench]:
         yield Bench(server)
 
 
-def open_parts(url: str) -> Parts:
+def open_parts(url: str, settings: Settings | None = None) -> Parts:
     """The parts of a ledger at ``url``."""
-    return open_postgres(url, policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=Settings())
+    return open_postgres(
+        url, policy=WindowPolicy(), registry=DEFAULT_REGISTRY, settings=settings or Settings()
+    )
 
 
 # --- lifecycle ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import history
 import measures
 import pg_measures
+import sealing
 import signing
 import verify_measures
 import window_measures
@@ -49,12 +50,14 @@ MARKS = {
     "window_growth": ("<=", 1.15),
     "window_prefix_reuse": (">=", 0.9),
     "window_constraints_kept": (">=", 15),
+    "seal_and_encrypt_overhead_sqlite": ("<=", 0.25),
+    "seal_and_encrypt_overhead_postgres": ("<=", 0.25),
     "checkpoint_signing_growth": ("<=", 2.0),  # as the logarithm grows
     "inclusion_proof_ms": ("<=", 10.0),
     "history_sqlite_p99_ms": ("<=", 50.0),
     "history_postgres_p99_ms": ("<=", 50.0),
 }
-PARTS = ("files", "verify", "postgres", "window", "history", "signing")
+PARTS = ("files", "verify", "postgres", "window", "history", "signing", "sealing")
 
 
 def main() -> int:
@@ -81,6 +84,9 @@ def main() -> int:
         figures |= history.figures(100_000, 200)
     if "signing" in parts:
         figures |= signing.figures(given.rounds)
+    if "sealing" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= sealing.figures(Path(folder), given.rounds)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(figures)

@@ -48,6 +48,7 @@ from compaction_ledger.domain.ports import Log
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.window_stream import EMPTY, current_pins, fold
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
+from compaction_ledger.infrastructure.event_store.cipher import PLAIN
 from compaction_ledger.infrastructure.event_store.streams import range_stream, window_stream
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.settings import Settings
@@ -372,7 +373,7 @@ def test_verification_compares_a_reference_with_the_conversation_of_its_facts(
 ) -> None:
     parts = backend.open()
     begin(parts.context.log)
-    log = LedgerLog(cast(Any, Renamed(backend.recorder())))
+    log = LedgerLog(cast(Any, Renamed(backend.recorder())), backend.open().ring or PLAIN)
     found = list(log.verify())
     log.close()
     assert [finding.code for finding in found] == ["subject"]

@@ -1,4 +1,4 @@
-"""`checkpoint`, `work` and `verify` with a witness, copies and time stamps, as an operator does (K3, K4)."""
+"""`checkpoint`, `work` and `verify` with a witness, copies and time stamps, as operators use them (K3)."""
 
 from __future__ import annotations
 

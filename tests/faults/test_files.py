@@ -25,6 +25,7 @@ from compaction_ledger import Ledger, NewMessage
 from compaction_ledger.domain.errors import (
     DamagedLog,
     DiskFull,
+    KeysUnavailable,
     LedgerError,
     LedgerReadOnly,
     NewerFormat,
@@ -408,7 +409,7 @@ def test_no_file_descriptor_left_is_told_and_passes(ledger_file: Path) -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
             for _ in range(2):
-                with pytest.raises(StoreUnavailable):
+                with pytest.raises((StoreUnavailable, KeysUnavailable)):
                     ledger.transcripts.append(SCOPE, "new", [])
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -94,7 +94,7 @@ EVENT = {
     "originator_version": ["9", "0", "-1"],
     "topic": ["'RangeClaimed@1'", "'RangeCompleted@2'", "'RangeCompleted'", "''"],
     "state": [
-        "convert_to(replace(convert_from(state, 'UTF8'), 'Fund', 'Bond'), 'UTF8')",
+        "set_byte(state, length(state) / 2, get_byte(state, length(state) / 2) # 1)",
         "state || ' '::bytea",
         "''::bytea",
         r"'\xff00'::bytea",

@@ -194,6 +194,34 @@ def test_copies_in_a_bucket(log: Victim) -> None:  # K3
         S3Copies(None, "")
 
 
+def test_a_fork_is_seen_in_a_bucket(log: Victim, monkeypatch: pytest.MonkeyPatch) -> None:  # K3
+    """By the settings alone: boto3 finds address and credentials in the environment."""
+    with aws_servers.running_aws() as url:
+        s3, bucket = aws_servers.client("s3", url), aws_servers.fresh_name()
+        aws_servers.make_bucket(s3, bucket)
+        for name, value in (
+            ("AWS_ENDPOINT_URL", url),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "not-to-be-shown"),
+            ("AWS_DEFAULT_REGION", aws_servers.REGION),
+        ):
+            monkeypatch.setenv(name, value)
+        place = f"s3://{bucket}/proofs"
+        assert spread(log, checkpoint_copies=(place,)).copies == (f"{place}/",)
+        assert spread(log).failures == ()
+        log.rewrite(other_text(0))
+        log.forget_signing()
+        (error,) = (error for _, error in spread(log).failures)
+        assert isinstance(error, Forked)
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix="proofs/")["Contents"]
+        kept = s3.get_object(Bucket=bucket, Key=listed[0]["Key"])["Body"].read().decode()
+        assert (len(listed), error.sides[1]) == (1, kept)
+        s3.close()
+    (error,) = (error for _, error in spread(log, checkpoint_copies=(place,)).failures)
+    assert isinstance(error, StoreUnavailable)
+    assert "not-to-be-shown" not in str(error)
+
+
 def test_the_first_of_two_writers_stays(tmp_path: Path) -> None:  # K3
     copies = FolderCopies(tmp_path)
     assert copies.put("log/1", b"one") == b"one"

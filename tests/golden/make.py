@@ -22,6 +22,7 @@ from eventsourcing.persistence import StoredEvent  # noqa: E402
 from histories import every_kind, lines  # noqa: E402
 from window_histories import every_window_kind  # noqa: E402
 
+from compaction_ledger.domain.erasure import ErasureCompleted, ErasureRequested  # noqa: E402
 from compaction_ledger.domain.events import (  # noqa: E402
     AttemptFailed,
     AttemptStarted,
@@ -243,6 +244,7 @@ def facts() -> Iterator[tuple[str, Fact]]:
     )
     yield from chunk_facts()
     yield from window_facts()
+    yield from erasure_facts()
 
 
 def chunk_job(*, odd: bool = False) -> ChunkJob:
@@ -356,6 +358,13 @@ def window_facts() -> Iterator[tuple[str, Fact]]:
         "empty",
         WindowDelivered("delivery-2", WINDOW, "openai-chat", (), (), (), (), 0, 1, 0, 0, "01" * 32),
     )
+
+
+def erasure_facts() -> Iterator[tuple[str, Fact]]:
+    """Erasures of a conversation with a key, and of one that had none."""
+    for variant, keys in (("keyed", ("ab" * 16,)), ("plain", ())):
+        yield variant, ErasureRequested(SUBJECT, keys)
+        yield variant, ErasureCompleted(SUBJECT, keys, ("transcripts", "originals"))
 
 
 def write(path: Path, data: bytes) -> None:

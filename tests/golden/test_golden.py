@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from copies import copy_ledger
 
 from compaction_ledger import Ledger
 from compaction_ledger.composition import past_read_models
@@ -81,7 +81,7 @@ def filled(read_models: ReadModelStore) -> object:
 
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 def test_a_ledger_of_every_format_opens_verifies_and_projects(folder: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(folder / "ledger.db", tmp_path))
+    path = copy_ledger(folder / "ledger.db", tmp_path)
     expected = json.loads((folder / "ledger.rows.json").read_text(encoding="utf-8"))
     with Ledger.open(path) as ledger:
         assert ledger.size() == expected["size"]
@@ -105,7 +105,7 @@ def test_a_ledger_of_every_format_opens_verifies_and_projects(folder: Path, tmp_
 
 @pytest.mark.parametrize("folder", FORMATS[1:], ids=lambda folder: folder.name)
 def test_the_window_of_a_ledger_is_read_for_ever(folder: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(folder / "ledger.db", tmp_path))
+    path = copy_ledger(folder / "ledger.db", tmp_path)
     with Ledger.open(path) as ledger:
         state = ledger._parts.context.log.load_window(WINDOW)
         assert [(chunk.first, chunk.last) for chunk in state.chunks] == [(1, 9)]
@@ -119,7 +119,7 @@ def test_the_window_of_a_ledger_is_read_for_ever(folder: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 def test_it_goes_on_being_written(folder: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(folder / "ledger.db", tmp_path))
+    path = copy_ledger(folder / "ledger.db", tmp_path)
     with Ledger.open(path) as ledger:
         before = ledger.size()
         report = ledger.compact("c-1", scope="tenant-1")

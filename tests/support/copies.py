@@ -11,5 +11,9 @@ def copy_ledger(path: Path, to: Path) -> Path:
     copy = Path(shutil.copy(path, to))
     keys = path.with_name(f"{path.name}.keys")
     if keys.exists():
-        shutil.copytree(keys, copy.with_name(f"{copy.name}.keys"), dirs_exist_ok=True)
+        folder = copy.with_name(f"{copy.name}.keys")
+        shutil.copytree(keys, folder, dirs_exist_ok=True)
+        folder.chmod(0o700)  # of what is checked out, everybody may read everything
+        for file in folder.iterdir():
+            file.chmod(0o600)
     return copy

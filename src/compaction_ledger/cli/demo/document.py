@@ -6,8 +6,10 @@ from pydantic import Field
 
 from compaction_ledger.cli.documents.common import Count, Document
 from compaction_ledger.cli.documents.compaction import CompactDocument
+from compaction_ledger.cli.documents.erasing import EraseDocument
 from compaction_ledger.cli.documents.records import EventRecord, ShowDocument
 from compaction_ledger.cli.documents.requests import ManifestDocument
+from compaction_ledger.cli.documents.signing import CheckpointDocument
 from compaction_ledger.cli.documents.transcripts import ImportDocument, PlanDocument, PlannedTarget
 from compaction_ledger.cli.documents.upkeep import VerifyDocument
 
@@ -81,6 +83,16 @@ class DemoTampering(Document):
     """The changed copy."""
 
 
+class DemoProof(Document):
+    """On another copy: the log was signed, and a conversation erased."""
+
+    checkpoint: CheckpointDocument
+    """What was signed."""
+
+    erased: EraseDocument
+    """What was erased afterwards."""
+
+
 class DemoDocument(Document):
     """`compaction-ledger demo`. ``ledger`` is the file that was kept, if one was."""
 
@@ -113,5 +125,6 @@ class DemoDocument(Document):
     case_b: DemoCaseB
     case_c: DemoCaseC
     tampering: DemoTampering
+    proof: DemoProof
     claims: list[Claim]
     """Everything that was claimed."""

@@ -11,6 +11,7 @@ from rich.console import Console
 from compaction_ledger import composition
 from compaction_ledger.cli.demo.cases import case_a, case_b, case_c
 from compaction_ledger.cli.demo.document import DemoDocument, DemoTampering
+from compaction_ledger.cli.demo.forgetting import prove_and_forget
 from compaction_ledger.cli.demo.stage import CONVERSATION, Stage
 from compaction_ledger.cli.demo.steps import (
     summarize,
@@ -66,6 +67,7 @@ def _walk(path: Path, teller: Teller, keep: Path | None) -> DemoDocument:
         originals, request = the_next_request(stage)
         first, second, third = case_a(stage), case_b(stage), case_c(stage)
     tampering = _tamper(path, teller, ranges[1].summaries[0])
+    proof = prove_and_forget(path, teller, ranges[1].summaries[0])
     return DemoDocument(
         ok=teller.ok,
         ledger=None if keep is None else str(keep),
@@ -80,6 +82,7 @@ def _walk(path: Path, teller: Teller, keep: Path | None) -> DemoDocument:
         case_b=second,
         case_c=third,
         tampering=tampering,
+        proof=proof,
         claims=teller.claims,
     )
 
