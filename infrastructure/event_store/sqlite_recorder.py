@@ -142,8 +142,14 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
             return cursor.fetchall()
 
     def plain_rows(self, start: int, limit: int) -> Sequence[PlainRow]:
-        """As everywhere, in a statement that is prepared once."""
-        return self._select_plain("WHERE idx >= ? ORDER BY idx LIMIT ?", (start, limit))
+        """As everywhere, in a statement that is prepared once. Text that is none comes as bytes."""
+        clause = "WHERE idx >= ? ORDER BY idx LIMIT ?"
+        try:
+            return self._select_plain(clause, (start, limit))
+        except DamagedLog:  # of one row, which is to be named
+            with self.datastore.transaction(commit=False, lenient=True) as cursor:
+                cursor.execute(_FROM_EVENTS + clause, (start, limit))
+                return cursor.fetchall()
 
     def head(self) -> tuple[int, str]:
         """The log's size and origin. Raises :class:`DamagedLog`."""

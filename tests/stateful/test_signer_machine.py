@@ -146,8 +146,13 @@ class SignerMachine(RuleBasedStateMachine):
             self.sign()
         except StoreUnavailable:
             pending = self.published.pending()
-            about = None if pending is None else parse_checkpoint(parse_note(pending).text).size
-            self.signed = before if about is None else self.log.leaves(about)
+            self.signed = before
+            if pending is not None:
+                about = parse_checkpoint(parse_note(pending).text)
+                now = self.log.leaves(about.size)
+                # What was pending before this call is of the log as it was then.
+                if before is None or naive_tree.head(before[: about.size]) != about.root:
+                    self.signed = now
         self.published.steps = None
 
     @rule()
