@@ -243,7 +243,7 @@ class _References:
                 yield Finding(
                     "erasure", f"reference {reference} was erased, and the log has no word of it"
                 )
-        now = self._log.subjects() if self.requests else {}
+        now: Mapping[str, Subject] = self._log.subjects() if self.requests else {}
         for reference, index in self.requests.items():
             subject = now.get(reference)
             if subject is not None and subject.state != "erased":
