@@ -24,6 +24,12 @@ from compaction_ledger.infrastructure.event_store.sealing import (
 from compaction_ledger.infrastructure.sqlite.database import Database
 from compaction_ledger.infrastructure.sqlite.formats import file_format
 
+_BLOBS_FROM_EVENTS = (
+    "SELECT idx, originator_id, originator_version, topic, "
+    "CASE typeof(state) WHEN 'blob' THEN state END, "
+    "CASE typeof(envelope) WHEN 'blob' THEN envelope END, "
+    "CASE typeof(leaf) WHEN 'blob' THEN leaf END FROM stored_events "
+)
 KEYS_FORMAT = 3
 # What an append follows: the head, the last event of its stream, and whether its subject is erased.
 _BEFORE = (
@@ -148,7 +154,7 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
             return self._select_plain(clause, (start, limit))
         except DamagedLog:  # of one row, which is to be named
             with self.datastore.transaction(commit=False, lenient=True) as cursor:
-                cursor.execute(_FROM_EVENTS + clause, (start, limit))
+                cursor.execute(_BLOBS_FROM_EVENTS + clause, (start, limit))
                 return cursor.fetchall()
 
     def head(self) -> tuple[int, str]:

@@ -60,7 +60,7 @@ def test_untouched_it_has_its_summaries(path: Path) -> None:
 
 def test_a_changed_summary_reaches_no_request(path: Path, intruder: sqlite3.Connection) -> None:
     changed = intruder.execute(
-        "UPDATE stored_events SET state = replace(state, 'messages m1 to', 'messages m9 to') "
+        "UPDATE stored_events SET state = CAST(substr(state, 1, 70) || x'0001' AS BLOB) "
         "WHERE topic LIKE 'ChunkCompleted@%'"
     ).rowcount
     intruder.commit()
