@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args
 from uuid import UUID
 
@@ -31,7 +32,13 @@ from compaction_ledger.domain.erasure import (
     ErasureRequested,
     Subject,
 )
-from compaction_ledger.domain.errors import ConcurrentAppend, DamagedLog, DifferentResult, Erased
+from compaction_ledger.domain.errors import (
+    ConcurrentAppend,
+    DamagedLog,
+    DifferentResult,
+    Erased,
+    StoreError,
+)
 from compaction_ledger.domain.events import RangeFact, RequestDelivered
 from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
@@ -47,9 +54,10 @@ from compaction_ledger.infrastructure.event_store.cipher import (
     PayloadCipher,
     PayloadReader,
 )
-from compaction_ledger.infrastructure.event_store.envelope import Fields, parse_fields
+from compaction_ledger.infrastructure.event_store.envelope import Fields, key_of, parse_fields
 from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
+from compaction_ledger.infrastructure.event_store.places import check_place
 from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
@@ -114,6 +122,7 @@ class LedgerLog(Application[UUID]):
         self._given_recorder = recorder
         self._cipher = cipher
         self._subjects: dict[tuple[str, str], Subject] = {}
+        self._names: dict[str, tuple[str, str]] = {}  # of references, as far as they were looked up
         super().__init__()
 
     # --- how the application is put together: nothing from the environment ---
@@ -206,6 +215,7 @@ class LedgerLog(Application[UUID]):
         payloads = self._cipher.reader()
         for row in self.sealed.rows_at(indices):
             try:
+                self._check_beginning(row)
                 found[row.idx] = self._one(row, payloads)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
@@ -220,13 +230,24 @@ class LedgerLog(Application[UUID]):
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """The facts of one stream, each checked against its seal."""
-        return self._recorded(self.sealed.rows_of(stream))
+        rows = self.sealed.rows_of(stream)
+        for before, row in pairwise(rows):
+            _check_encrypted(before, row)
+        return self._recorded(rows)
 
     def verify(
         self, progress: Progress | None = None, on_leaves: OnLeaves | None = None
     ) -> Iterator[Finding]:
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
-        return verify_seal(self.sealed, progress, on_leaves, self._cipher.reader())
+        payloads = PLAIN
+        try:
+            payloads = self._cipher.reader()
+            payloads.forgotten()
+        except StoreError as error:
+            yield Finding("keys", f"the seal is checked without the keys: {error}")
+        for subject in self.sealed.subjects().values():
+            self._name(subject)
+        yield from verify_seal(self.sealed, progress, on_leaves, payloads)
 
     # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
 
@@ -280,7 +301,24 @@ class LedgerLog(Application[UUID]):
         return [self._one(row, payloads) for row in rows]
 
     def _one(self, row: Row, payloads: PayloadReader) -> Recorded:
-        return recorded(row, payloads) if row.payload else self._blanked(row, payloads)
+        return recorded(row, payloads, self._names) if row.payload else self._blanked(row, payloads)
+
+    def _check_beginning(self, row: Row) -> None:
+        """Look up what an event that is read alone must fit to, where that is not known yet."""
+        fields = parse_fields(row.envelope) if type(row.envelope) is bytes else None
+        if fields is None:
+            return
+        if fields[8] not in self._names:
+            subject = self.sealed.subject_of(fields[8])
+            if subject is not None:
+                self._name(subject)
+        if not fields[1] and row.version > 1 and fields[0] not in ERASURE_EVENTS:
+            for before in self.sealed.rows_before([(row.stream, row.version - 1)]):
+                _check_encrypted(Row._make(before), row)
+
+    def _name(self, subject: Subject) -> None:
+        if subject.is_named:
+            self._names[subject.reference] = (subject.scope, subject.conversation)
 
     def _blanked(self, row: Row, payloads: PayloadReader) -> Recorded:
         """An event without a payload: that was removed with its conversation (S3), or it is damage."""
@@ -366,12 +404,18 @@ def _projector(
     ) -> Folded[State] | None:
         state = before.state if before else empty
         stream = before.id if before else None
+        key = ""
         for event in events:
             stream = event.originator_id
             if event.originator_version != state.version + 1:
                 raise DamagedLog(f"stream {stream.hex} has no event {state.version + 1}")
             if type(event.fact) not in kinds:
                 raise DamagedLog(f"{type(event.fact).__name__} is no fact of stream {stream.hex}")
+            if key and not event.key:
+                raise DamagedLog(
+                    f"event {event.originator_version} of stream {stream.hex} is not encrypted, as it is before"
+                )
+            key = event.key
             state = evolve(state, event.fact)
         return Folded(stream, state.version, state) if stream else None
 
@@ -390,8 +434,22 @@ def _stream_of(subject: str, key: StreamKey) -> UUID:
     return window_stream(subject, key)
 
 
-def recorded(row: Row, payloads: PayloadReader = PLAIN) -> Recorded:
-    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`."""
+_NO_NAMES: Mapping[str, tuple[str, str]] = {}
+
+
+def _check_encrypted(before: Row, row: Row) -> None:
+    """Raise :class:`DamagedLog` where encryption ends in the middle of a stream: it never does (S1)."""
+    if key_of(before.payload) and not key_of(row.payload) and row.payload:
+        raise DamagedLog("it is not encrypted, as its stream is before it", index=row.idx)
+
+
+def recorded(
+    row: Row, payloads: PayloadReader = PLAIN, names: Mapping[str, tuple[str, str]] = _NO_NAMES
+) -> Recorded:
+    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`.
+
+    ``names`` are the conversations that references stand for; one that is not among them may be any.
+    """
     index, stream, version, topic, state, envelope, leaf = row
     fields = sealed_fields(index, stream, version, topic, state, envelope or b"", leaf or b"")
     if payloads.is_erased(fields[8]) and fields[0] not in ERASURE_EVENTS:
@@ -401,6 +459,7 @@ def recorded(row: Row, payloads: PayloadReader = PLAIN) -> Recorded:
     except DamagedLog as error:
         raise DamagedLog(str(error), index=index) from error
     fact = codec.decode(topic, payload, index)
+    check_place(fact, stream, fields[8], names.get(fields[8]), index)
     return Recorded(index, stream, version, int(fields[5]), fact)
 
 

@@ -11,6 +11,14 @@ from compaction_ledger.infrastructure.event_store.envelope import key_of
 class PayloadReader(Protocol):
     """Opens payloads, as of one moment: for a batch of rows."""
 
+    def may_be_plain(self) -> bool:
+        """Whether the log may hold payloads that are not encrypted, beside those that tell of erasures."""
+        ...
+
+    def forgotten(self) -> frozenset[str] | None:
+        """The subjects of which nothing is read any more; ``None`` where the keys are not here to tell."""
+        ...
+
     def is_erased(self, reference: str, /) -> bool:
         """Whether nothing of this subject is read any more (S3)."""
         ...
@@ -76,6 +84,13 @@ class PlainPayloads:
     def is_erased(self, _reference: str) -> bool:
         """Of no subject."""
         return False
+
+    def may_be_plain(self) -> bool:
+        """All are."""
+        return True
+
+    def forgotten(self) -> None:
+        """There are no keys."""
 
     def reader(self) -> PayloadReader:
         """Itself."""

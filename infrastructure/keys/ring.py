@@ -26,6 +26,8 @@ from compaction_ledger.infrastructure.keys.wrapped_keys import (
 
 NAME_KEY = "names"
 """The id of the key that makes names of conversations into what nobody else can make of them."""
+_MARK = "payloads"
+_ENCRYPTED, _MIXED = (WrappedKey(_MARK, state, b"") for state in ("encrypted", "mixed"))
 
 _KEPT = 10_000
 _MOST_SPARE = 64
@@ -45,15 +47,23 @@ class _Erased:
 class KeyRing:
     """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
 
-    Threads may share one. ``provider`` is asked for when it is needed first.
+    Threads may share one. ``provider`` is asked for when it is needed first. A log that ``is_new`` when it gets
+    its first key holds encrypted payloads only: whoever can write to it and has no keys cannot put others there.
     """
 
     def __init__(
-        self, provider: Callable[[], KeyProvider], store: WrappedKeys, *, encrypts: bool = True
+        self,
+        provider: Callable[[], KeyProvider],
+        store: WrappedKeys,
+        *,
+        encrypts: bool = True,
+        is_new: Callable[[], bool] = lambda: False,
     ) -> None:
         self._make_provider = provider
         self._store = store
         self._encrypts = encrypts
+        self._is_new = is_new
+        self._mixed = False
         self._lock = RLock()
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
         self._spare: deque[str] = deque()
@@ -78,11 +88,13 @@ class KeyRing:
         They are made in growing batches.
         """
         if not self._encrypts:
+            self._allow_plain()
             return ""
         with self._lock:
             if not self._spare:
                 made = [self._new(secrets.token_hex(16)) for _ in range(self._batch)]
-                self._store.add(made)
+                begins = not self._store.count() and self._is_new()
+                self._store.add([*made, _ENCRYPTED] if begins else made)
                 self._spare += [key.id for key in made]
                 self._batch = min(2 * self._batch, _MOST_SPARE)
             return self._spare.popleft()
@@ -97,6 +109,18 @@ class KeyRing:
             raise Erased("the conversation was erased: its key is destroyed, or is about to be")
         found = self._secrets.get(key)
         return self._fetch(key) if found is None else found
+
+    def may_be_plain(self) -> bool:
+        """Whether the log may hold payloads that are not encrypted."""
+        if not self._mixed:
+            found = self._store.find(_MARK)
+            self._mixed = found is None or found.epoch != _ENCRYPTED.epoch
+        return self._mixed
+
+    def _allow_plain(self) -> None:
+        """Say that the log holds other payloads from now on, before the first of them is stored."""
+        if not self.may_be_plain():
+            self._store.replace([(_ENCRYPTED, _MIXED)])
 
     def _fetch(self, key: str) -> bytes:
         wrapped = self._store.find(key)
@@ -129,6 +153,11 @@ class KeyRing:
     def is_erased(self, reference: str) -> bool:
         """Whether nothing of this subject is read any more."""
         return reference in self._erasures().references
+
+    def forgotten(self) -> frozenset[str] | None:
+        """The subjects of which nothing is read any more; ``None`` where there are no keys to tell."""
+        found = self._erasures().references
+        return found if found or self._store.count() else None
 
     def encrypt(self, key: str, stream: str, version: int, topic: str, plain: bytes) -> bytes:
         """A payload as it is stored. Raises as :meth:`secret`."""
@@ -271,10 +300,19 @@ class _Reader:
         """Whether nothing of this subject is read any more."""
         return reference in self.erased.references
 
+    def may_be_plain(self) -> bool:
+        """As the ring."""
+        return self.ring.may_be_plain()
+
+    def forgotten(self) -> frozenset[str] | None:
+        """As the ring."""
+        return self.ring.forgotten()
+
     def decrypt(self, stream: str, version: int, topic: str, stored: bytes) -> bytes:
         """As the ring."""
         key = key_of(stored)
         if not key:
+            self._check_plain(topic)
             return stored
         about = payloads.identity(key, stream, version, topic)
         plain = payloads.decrypt(self.ring.secret_unless(self.erased, key), about, stored)
@@ -286,12 +324,19 @@ class _Reader:
         """As the ring."""
         key = key_of(stored)
         if not key:
+            self._check_plain(topic)
             return None
         about = payloads.identity(key, stream, version, topic)
         found = payloads.opening(self.ring.secret_unless(self.erased, key), about, stored)
         if found is None:
             raise DamagedLog("the payload was not encrypted for this place")
         return found
+
+
+    def _check_plain(self, topic: str) -> None:
+        """Raise :class:`DamagedLog` for a payload that is not encrypted, where all are."""
+        if not topic.startswith("Erasure") and not self.ring.may_be_plain():
+            raise DamagedLog("the payload is not encrypted, as all of this ledger's are")
 
 
 def _context(key: str) -> bytes:

@@ -156,7 +156,13 @@ def open_sqlite(
     try:
         recorder = SealedSQLiteRecorder(database, clock)
         keys = places_of(path, settings).keys
-        ring = stored_ring(keys, settings, lambda: has_keys(recorder), read_only=read_only)
+        ring = stored_ring(
+            keys,
+            settings,
+            lambda: has_keys(recorder),
+            lambda: not recorder.head()[0],
+            read_only=read_only,
+        )
         log = LedgerLog(recorder, ring)
         transcripts = GuardedTranscriptStore(SQLiteTranscripts(database), ring)
         read_models = SQLiteReadModels(database, registry)

@@ -21,12 +21,17 @@ DATA_KEYS_VARIABLE = "COMPACTION_LEDGER_DATA_KEYS"
 
 
 def stored_ring(
-    folder: Path, settings: Settings, is_encrypted: Callable[[], bool], *, read_only: bool
+    folder: Path,
+    settings: Settings,
+    is_encrypted: Callable[[], bool],
+    is_new: Callable[[], bool],
+    *,
+    read_only: bool,
 ) -> KeyRing:
     """The keys of a ledger whose keys folder this is. Nothing is made there before something is encrypted.
 
     ``is_encrypted`` says whether the ledger has conversations with keys already: then a keyring that is
-    missing is not made anew, as it could open nothing.
+    missing is not made anew, as it could open nothing. ``is_new`` says whether nothing is recorded in it yet.
     """
     from compaction_ledger.infrastructure.keys.ring import KeyRing  # noqa: PLC0415 - cryptography
     from compaction_ledger.infrastructure.keys.sqlite_keys import (  # noqa: PLC0415
@@ -48,7 +53,8 @@ def stored_ring(
         if url is None
         else _database_keys(url, settings, read_only=read_only)
     )
-    return KeyRing(provider, keys, encrypts=settings.encryption == "on" and not read_only)
+    encrypts = settings.encryption == "on" and not read_only
+    return KeyRing(provider, keys, encrypts=encrypts, is_new=is_new)
 
 
 def data_keys_url(settings: Settings, environment: Mapping[str, str] = os.environ) -> str | None:

@@ -72,6 +72,7 @@ def open_parts(
             places_of(url, settings).keys,
             settings,
             lambda: any(subject.key for subject in recorder.subjects().values()),
+            lambda: not recorder.head()[0],
             read_only=read_only,
         )
         transcripts = GuardedTranscriptStore(PostgresTranscripts(database), ring)

@@ -144,7 +144,9 @@ def signer_keys_of_another(victim: Victim) -> None:
 
 @row(KEYS, "the list of verifier keys, to one of another log", ("checkpoint", None), where="")
 def verifier_keys_of_another(victim: Victim) -> None:
-    with Ledger.open(_another(victim) / "ledger.db") as another:
+    folder = _another(victim)
+    settings = Settings(keys_folder=folder / "keys")
+    with Ledger.open(folder / "ledger.db", settings=settings) as another:
         (key,) = another.signer_keys().verifier_keys()
     (keys_of(victim) / "verifier-keys").write_text(f"{key}\n")
 

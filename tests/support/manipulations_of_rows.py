@@ -230,12 +230,12 @@ def tail_deleted(victim: Victim) -> None:
 SUBJECTS = "References of conversations (`subjects`)"
 
 
-def _subject(victim: Victim, conversation: str, **columns: object) -> None:
+def _subject(victim: Victim, of: str, **columns: object) -> None:
     settings = ", ".join(f"{name} = ?" for name in columns)
     victim.change(
         f"UPDATE {victim.table('subjects')} SET {settings} WHERE conversation = ?",
         *columns.values(),
-        conversation,
+        of,
     )
 
 

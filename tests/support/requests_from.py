@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
 from histories import SCOPE
@@ -13,6 +14,10 @@ from window_runs import BUDGET, RememberingSummarizer, window_on
 
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import LedgerError
+
+
+CONVERSATIONS = (GOOD, OTHER, LATE)
+_NOTICE = "do not stand here and are not summarized"
 
 
 @dataclass(frozen=True)
@@ -36,20 +41,27 @@ class Requests:
         if now == then:
             return "as they were"
         may_stand = {*then, *before.originals[name]}
-        return "without it" if may_stand.issuperset(now) else "changed"
+        return "without it" if all(one in may_stand or _NOTICE in one for one in now) else "changed"
 
 
 def requests_from(victim: Victim) -> Requests:
-    """Three requests from conversations, and one from a window."""
+    """Three requests from conversations, and one from a window; what is in the log may be projected first."""
     with victim.opened() as ledger:
-        messages = {name: _assembled(ledger, name) for name in (GOOD, OTHER, LATE)}
-        originals: dict[str, set[str]] = {}
-        for name in messages:
-            pairs = ledger.transcripts.conversation(SCOPE, name).messages
-            originals[name] = {_text(one.role, one.text) for one in pairs}
+        with suppress(LedgerError):
+            ledger.catch_up()
+        messages = {name: _assembled(ledger, name) for name in CONVERSATIONS}
         messages["window"] = _prepared(ledger)
+        originals = {name: _originals(ledger, name) for name in CONVERSATIONS}
         originals["window"] = {json.dumps(message) for message in TURNS[-1]}
     return Requests(messages, originals)
+
+
+def _originals(ledger: Ledger, conversation: str) -> set[str]:
+    try:
+        messages = ledger.transcripts.conversation(SCOPE, conversation).messages
+    except LedgerError:
+        return set()
+    return {_text(one.role, one.text) for one in messages}
 
 
 def _assembled(ledger: Ledger, conversation: str) -> list[str] | str:

@@ -6,10 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from compaction_ledger.domain.errors import DamagedLog, StoreError
-from compaction_ledger.domain.log import Finding
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    KeyMissing,
+    KeysUnavailable,
+    StoreError,
+    WrongKey,
+)
+from compaction_ledger.domain.log import Finding, Recorded
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.usecases.checking_heads import HeadCheck
+from compaction_ledger.usecases.checking_jobs import JobCheck
 
 Records = Mapping[str, Sequence[tuple[object, ...]]]
 Snapshot = tuple[int, str, Records]
@@ -30,7 +37,13 @@ class Inspectable(Protocol):
 class Expected(Protocol):
     """Read models that can be folded from the log, to compare with."""
 
-    def catch_up(self, log: Log, progress: Progress | None = None) -> int: ...
+    def follow_to(
+        self,
+        log: Log,
+        stop: int,
+        progress: Progress | None = None,
+        on_fact: Callable[[Recorded], None] | None = None,
+    ) -> int: ...
     def registry_fingerprint(self) -> str: ...
     def records(self) -> Records: ...
 
@@ -84,6 +97,13 @@ def verify(
             findings += _compare(log, expected, seen, size)
     except DamagedLog as error:
         findings.append(Finding(error.code, str(error), error.index))
+    except (KeyMissing, WrongKey, KeysUnavailable) as error:
+        findings.append(
+            Finding(
+                "keys",
+                f"the seal was checked, and the rows could not be compared with the log: {error}",
+            )
+        )
     lag = max(0, size - seen[0])
     if heads is None:
         return Verification(size, tuple(findings), lag)
@@ -104,10 +124,11 @@ def _compare(
             "registry", "the read models were built under another prompt registry: rebuild them"
         )
         return
-    models.catch_up(log)
-    if position < size:
-        expected(size).catch_up(log)  # what is not projected yet must be possible to project (A10)
-    for table, wanted in models.records().items():
+    jobs = JobCheck()
+    models.follow_to(log, position, on_fact=jobs.on_fact)
+    records = models.records()
+    models.follow_to(log, size, on_fact=jobs.on_fact)  # what is behind must be possible to project (A10)
+    for table, wanted in records.items():
         there = set(rows[table])
         for row in wanted:
             if row not in there:
