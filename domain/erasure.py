@@ -107,6 +107,14 @@ class ErasableLog(Protocol):
         """The subjects whose erasure was requested or ``begun``, and that still have a name."""
         ...
 
+    def check_key(self, subject: Subject) -> None:
+        """Raise :class:`DamagedLog` where the subject's events are encrypted with another key than it has."""
+        ...
+
+    def with_key(self, subject: Subject) -> Subject:
+        """The subject with the key that it has in the store now."""
+        ...
+
     def request_erasure(self, subject: Subject) -> int:
         """Record the request, and refuse all else of the subject; the index. Recorded once."""
         ...

@@ -86,6 +86,7 @@ class SealedRecorder(Protocol):
     def subjects(self) -> Mapping[str, Subject]: ...
     def find_subject(self, scope: str, conversation: str) -> Subject | None: ...
     def subject_of(self, reference: str) -> Subject | None: ...
+    def keys_of(self, reference: str) -> set[str]: ...
     def blank(self, reference: str) -> int: ...
     def clock(self) -> int: ...
 
@@ -268,6 +269,23 @@ class LedgerLog(Application[UUID]):
             if subject.is_named and (subject.state == "erased" or subject.reference in begun)
         ]
 
+    def check_key(self, subject: Subject) -> None:
+        """Raise :class:`DamagedLog` where events of the subject name another key than it has.
+
+        To destroy that one would leave them readable, and say that they were erased.
+        """
+        others = self.sealed.keys_of(subject.reference) - {subject.key}
+        if others:
+            raise DamagedLog(
+                f"reference {subject.reference} has the key {subject.key or 'none'}, and events of it name "
+                f"{', '.join(sorted(others))}: what is in the table of references was changed"
+            )
+
+    def with_key(self, subject: Subject) -> Subject:
+        """The subject with the key that it has in the store now."""
+        known = self.sealed.subject_of(subject.reference)
+        return subject if known is None else subject._replace(key=known.key)
+
     def request_erasure(self, subject: Subject) -> int:
         """Record the request, once; from then on the store refuses all else of the subject (S3)."""
         return self._record_erasure(subject, 1, ErasureRequested(subject.reference, _keys(subject)))
@@ -312,8 +330,8 @@ class LedgerLog(Application[UUID]):
             subject = self.sealed.subject_of(fields[8])
             if subject is not None:
                 self._name(subject)
-        if not fields[1] and row.version > 1 and fields[0] not in ERASURE_EVENTS:
-            for before in self.sealed.rows_before([(row.stream, row.version - 1)]):
+        if not fields[1] and fields[0] not in ERASURE_EVENTS:
+            for before in self.sealed.rows_before([(fields[7], int(fields[9]) - 1)]):
                 _check_encrypted(Row._make(before), row)
 
     def _name(self, subject: Subject) -> None:

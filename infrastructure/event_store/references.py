@@ -41,7 +41,9 @@ class References:
         self._known = self._at_first
         self._first: dict[str, int] = {}  # by reference: its first event
         self._checked: set[str] = {""}
-        self._sound: dict[str, str] = {}  # by reference: the key of its last stream, where all was well
+        self._sound: dict[
+            str, str
+        ] = {}  # by reference: the key of its last stream, where all was well
         self._encrypted: set[str] = set()
         self._told: set[tuple[str, str]] = set()
         self._requests: dict[str, int] = {}

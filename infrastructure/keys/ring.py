@@ -332,7 +332,6 @@ class _Reader:
             raise DamagedLog("the payload was not encrypted for this place")
         return found
 
-
     def _check_plain(self, topic: str) -> None:
         """Raise :class:`DamagedLog` for a payload that is not encrypted, where all are."""
         if not topic.startswith("Erasure") and not self.ring.may_be_plain():

@@ -146,7 +146,9 @@ class Victim:
         generations = self._read_models("generations")
         if name == "generations":
             return generations
-        ((number,),) = self.execute(f"SELECT generation FROM {generations} ORDER BY active DESC LIMIT 1")
+        ((number,),) = self.execute(
+            f"SELECT generation FROM {generations} ORDER BY active DESC LIMIT 1"
+        )
         return self._read_models(f"{name}_{number}")
 
     @abstractmethod
@@ -228,7 +230,9 @@ def victim(
 ) -> Iterator[Victim]:
     """A new ledger in an SQLite file or on PostgreSQL, with its keys and checkpoints in ``folder``."""
     settings = Settings(
-        encryption=encryption, keys_folder=folder / "keys", checkpoints_folder=folder / "checkpoints"
+        encryption=encryption,
+        keys_folder=folder / "keys",
+        checkpoints_folder=folder / "checkpoints",
     )
     if kind == "sqlite":
         yield SQLiteVictim(folder / "ledger.db", settings)

@@ -8,8 +8,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from forgeries import beginning, envelope_of
-from manipulated import GONE_CLAIM, LATE, OTHER_SUMMARY, REQUESTED, SIGNED, SIZE, SUMMARY
+from forgeries import beginning, envelope_of, put_resealed
+from histories import bring_in, fill, present_job
+from manipulated import (
+    GONE_CLAIM,
+    LATE,
+    OTHER_CLAIM,
+    OTHER_SUMMARY,
+    REQUESTED,
+    SIGNED,
+    SIZE,
+    SUMMARY,
+)
 from manipulation_rows import Table
 from manipulations import Victim
 
@@ -45,17 +55,31 @@ def reference_of(victim: Victim, index: int) -> str:
     return envelope_of(victim.rows()[index]).subject
 
 
-@row(ERASURES, "a request made up, and the reference marked as erased", ("erasure", SIZE), where="the request", requests="refused")
+@row(
+    ERASURES,
+    "a request made up, and the reference marked as erased",
+    ("erasure", SIZE),
+    where="the request",
+    note="nothing more is recorded of the conversation",
+)
 def request_made_up(victim: Victim) -> None:
     like = victim.rows()[OTHER_SUMMARY]
     subject = envelope_of(like).subject
     key = envelope_of(like).key
     payload = codec.encode(ErasureRequested(subject, (key,)))
     victim.append(beginning(erasure_stream(subject).hex, like, "ErasureRequested@1", payload, SIZE))
-    victim.execute(f"UPDATE {victim.table('subjects')} SET state = 'erased' WHERE reference = '{subject}'")
+    victim.execute(
+        f"UPDATE {victim.table('subjects')} SET state = 'erased' WHERE reference = '{subject}'"
+    )
 
 
-@row(ERASURES, "noted in the keys, of a conversation that nobody erased", ("erasure", 7), where="the first event of the conversation", requests="refused")
+@row(
+    ERASURES,
+    "noted in the keys, of a conversation that nobody erased",
+    ("erasure", OTHER_CLAIM),
+    where="the first event of the conversation",
+    requests="without it",
+)
 def tombstone_made_up(victim: Victim) -> None:
     last = victim.rows()[OTHER_SUMMARY]
     sealed = envelope_of(last)
@@ -65,16 +89,26 @@ def tombstone_made_up(victim: Victim) -> None:
         )
 
 
-@row(ERASURES, "forgotten in the keys, while the key stays destroyed", ("erasure", REQUESTED), where="the request")
+@row(
+    ERASURES,
+    "forgotten in the keys, while the key stays destroyed",
+    ("erasure", REQUESTED),
+    where="the request",
+)
 def tombstones_deleted(victim: Victim) -> None:
     with data_keys(victim) as connection:
         connection.execute("DELETE FROM erasures")
 
 
-@row(ERASURES, "the request and what follows cut out of the log, with valid hashes", ("root", SIGNED[0]), where="between two checkpoints")
+@row(
+    ERASURES,
+    "the request and what follows cut out of the log, with valid hashes",
+    ("erasure", GONE_CLAIM),
+    ("root", SIGNED[0]),
+    where="the first event of the conversation; between two checkpoints",
+    requests="without it",
+)
 def request_cut_out(victim: Victim) -> None:
-    from forgeries import put_resealed
-
     put_resealed(victim, lambda rows: [one for one in rows if not one.topic.startswith("Erasure")])
 
 
@@ -87,30 +121,37 @@ def _another(victim: Victim) -> Path:
     settings = Settings(keys_folder=folder / "keys", checkpoints_folder=folder / "checkpoints")
     folder.mkdir()
     with Ledger.open(folder / "ledger.db", settings=settings) as ledger:
-        from histories import bring_in, fill, present_job
-
         fill(ledger._parts, 40, LATE)
         bring_in(ledger._parts, present_job(ledger._parts, 0, conversation=LATE))
         ledger.checkpoint()
     return folder
 
 
-@row(KEYS, "the data keys of another ledger in their place", ("keys", None), where="", requests="without it")
+@row(
+    KEYS,
+    "the data keys of another ledger in their place",
+    ("erasure", REQUESTED),
+    where="the first erasure that they do not know of",
+    requests="refused",
+    note="without an erasure it is `keys`",
+)
 def data_keys_of_another(victim: Victim) -> None:
     shutil.copy(_another(victim) / "keys" / "data-keys.db", keys_of(victim))
 
 
-@row(KEYS, "the keyring of another ledger in its place", ("keys", None), where="", requests="without it")
+@row(
+    KEYS, "the keyring of another ledger in its place", ("keys", None), where="", requests="refused"
+)
 def keyring_of_another(victim: Victim) -> None:
     shutil.copy(_another(victim) / "keys" / "keyring.json", keys_of(victim))
 
 
-@row(KEYS, "the data keys deleted", ("keys", None), where="", requests="without it")
+@row(KEYS, "the data keys deleted", ("keys", None), where="", requests="refused")
 def data_keys_deleted(victim: Victim) -> None:
     (keys_of(victim) / "data-keys.db").unlink()
 
 
-@row(KEYS, "the keyring deleted", ("keys", None), where="", requests="without it")
+@row(KEYS, "the keyring deleted", ("keys", None), where="", requests="refused")
 def keyring_deleted(victim: Victim) -> None:
     (keys_of(victim) / "keyring.json").unlink()
 
@@ -120,15 +161,20 @@ def wrapped_keys_exchanged(victim: Victim) -> None:
     rows = victim.rows()
     one, other = (envelope_of(rows[index]).key for index in (SUMMARY, OTHER_SUMMARY))
     with data_keys(victim) as connection:
-        ((wrapped,),) = connection.execute("SELECT wrapped FROM data_keys WHERE id = ?", (other,)).fetchall()
+        ((wrapped,),) = connection.execute(
+            "SELECT wrapped FROM data_keys WHERE id = ?", (other,)
+        ).fetchall()
         connection.execute("UPDATE data_keys SET wrapped = ? WHERE id = ?", (wrapped, one))
 
 
-@row(KEYS, "a data key emptied, without an erasure", ("keys", None), where="", requests="without it")
+@row(
+    KEYS, "a data key emptied, without an erasure", ("keys", None), where="", requests="without it"
+)
 def wrapped_key_emptied(victim: Victim) -> None:
     with data_keys(victim) as connection:
         connection.execute(
-            "UPDATE data_keys SET wrapped = x'' WHERE id = ?", (envelope_of(victim.rows()[SUMMARY]).key,)
+            "UPDATE data_keys SET wrapped = x'' WHERE id = ?",
+            (envelope_of(victim.rows()[SUMMARY]).key,),
         )
 
 
@@ -151,7 +197,11 @@ def verifier_keys_of_another(victim: Victim) -> None:
     (keys_of(victim) / "verifier-keys").write_text(f"{key}\n")
 
 
-@row(KEYS, "a new signer's key, and new checkpoints signed by it", by_witness=(("witness", None),), where="", note="the witness does not know the key; `--key` tells it, too")
+@row(
+    KEYS,
+    "a new signer's key, and new checkpoints signed by it",
+    note="the log is as it was; `--key`, with the key that was published, tells it, and a witness cosigns no more",
+)
 def signer_replaced(victim: Victim) -> None:
     (keys_of(victim) / "signer-keys").unlink()
     victim.forget_signing()
@@ -164,12 +214,19 @@ CHECKPOINTS = "The folder of checkpoints"
 @row(CHECKPOINTS, "the newest checkpoint changed", ("checkpoint", None), where="the file")
 def checkpoint_changed(victim: Victim) -> None:
     path = victim.checkpoints / "checkpoint"
-    path.write_bytes(path.read_bytes().replace(b"\n20\n", b"\n19\n"))
+    path.write_bytes(path.read_bytes().replace(b"\n%d\n" % SIGNED[1], b"\n20\n"))
 
 
-@row(CHECKPOINTS, "a copy of an older one in the place of the newest", where="", note="both are true of the log; the copies of both are still there")
+@row(
+    CHECKPOINTS,
+    "a copy of an older one in the place of the newest",
+    where="",
+    note="both are true of the log; the copies of both are still there",
+)
 def checkpoint_older(victim: Victim) -> None:
-    shutil.copy(victim.checkpoints / "checkpoints" / str(SIGNED[0]), victim.checkpoints / "checkpoint")
+    shutil.copy(
+        victim.checkpoints / "checkpoints" / str(SIGNED[0]), victim.checkpoints / "checkpoint"
+    )
 
 
 @row(CHECKPOINTS, "a copy under another size", ("checkpoint", None), where="the file")
@@ -184,7 +241,12 @@ def checkpoint_of_another(victim: Victim) -> None:
     shutil.copy(another, victim.checkpoints / "checkpoints" / "1")
 
 
-@row(CHECKPOINTS, "all deleted", where="", note="what was signed is not known here any more; a witness knows")
+@row(
+    CHECKPOINTS,
+    "all deleted",
+    where="",
+    note="what was signed is not known here any more; a witness knows",
+)
 def checkpoints_deleted(victim: Victim) -> None:
     shutil.rmtree(victim.checkpoints)
 
@@ -199,9 +261,11 @@ def tree_node(victim: Victim) -> None:
     victim.change(f"UPDATE {victim.table('tree_nodes')} SET hash = ?", bytes(32))
 
 
-@row(TREE, "what the signer announced", where="", note="nothing is proved by it; the next signing refuses to go on, and says both heads")
+@row(
+    TREE,
+    "what the signer announced",
+    where="",
+    note="nothing is proved by it; the next signing refuses to go on, and says both heads",
+)
 def announced(victim: Victim) -> None:
     victim.change(f"UPDATE {victim.table('signer')} SET root = ?", bytes(32))
-
-
-assert GONE_CLAIM

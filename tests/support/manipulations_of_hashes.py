@@ -19,15 +19,13 @@ from forgeries import (
 )
 from histories import SCOPE, bring_in, present_job
 from manipulated import (
-    COMPLETED,
     FIRST,
-    GOOD,
     IMPORTED,
     LAST,
     LATE,
+    LATE_CLAIM,
     OTHER,
     OTHER_SUMMARY,
-    REQUESTED,
     SIGNED,
     SIZE,
     STARTED,
@@ -35,6 +33,7 @@ from manipulated import (
 )
 from manipulation_rows import Table
 from manipulations import Victim
+from manipulations_beside import data_keys
 
 from compaction_ledger.domain.events import SummaryImported
 from compaction_ledger.infrastructure.event_store import codec
@@ -48,12 +47,25 @@ row = OF_HASHES.row
 SEALED = "One event, its envelope and leaf made anew; without keys"
 
 
-@row(SEALED, "the time of an event in the middle of a stream", ("chain", SUMMARY), where="the next of its stream")
+@row(
+    SEALED,
+    "the time of an event in the middle of a stream",
+    ("chain", SUMMARY),
+    where="the next of its stream",
+)
 def time_resealed(victim: Victim) -> None:
     reseal(victim, STARTED, recorded=1_750_000_000_000_000)
 
 
-@row(SEALED, "the time of the last event of a stream", ("read_model", None), ("root", 0), where="the row; between two checkpoints")
+@row(
+    SEALED,
+    "the time of the last event of a stream",
+    ("read_model", None),
+    ("root", 0),
+    where="the row; between two checkpoints",
+    requests="changed",
+    note="the time in the block's heading",
+)
 def last_time_resealed(victim: Victim) -> None:
     reseal(victim, SUMMARY, recorded=1_750_000_000_000_000)
 
@@ -63,18 +75,38 @@ def subject_resealed(victim: Victim) -> None:
     reseal(victim, SUMMARY, subject=envelope_of(victim.rows()[OTHER_SUMMARY]).subject)
 
 
-@row(SEALED, "the name of the last event of a stream", ("damaged_log", SUMMARY), where="it", requests="without it")
+@row(
+    SEALED,
+    "the name of the last event of a stream",
+    ("damaged_log", SUMMARY),
+    where="it",
+    requests="without it",
+)
 def name_resealed(victim: Victim) -> None:
     victim.edit(SUMMARY, topic="AttemptFailed@1")
     reseal(victim, SUMMARY)
 
 
-@row(SEALED, "payloads exchanged in a conversation", ("chain", STARTED), where="both", requests="without it")
+@row(
+    SEALED,
+    "payloads exchanged in a conversation",
+    ("damaged_log", FIRST),
+    ("root", 0),
+    where="the first of the two",
+    requests="without it",
+)
 def payloads_exchanged_resealed(victim: Victim) -> None:
     _exchange(victim, FIRST, SUMMARY)
 
 
-@row(SEALED, "payloads exchanged between two conversations", ("key", SUMMARY), ("key", OTHER_SUMMARY), where="both", requests="without it")
+@row(
+    SEALED,
+    "payloads exchanged between two conversations",
+    ("key", SUMMARY),
+    ("key", OTHER_SUMMARY),
+    where="both",
+    requests="without it",
+)
 def payloads_exchanged_between_resealed(victim: Victim) -> None:
     _exchange(victim, SUMMARY, OTHER_SUMMARY)
 
@@ -85,37 +117,67 @@ def _exchange(victim: Victim, one: int, other: int) -> None:
     reseal(victim, other, rows[one].payload)
 
 
-@row(SEALED, "a summary, replaced by plain JSON with another text", ("plain", SUMMARY), where="it", requests="without it")
+@row(
+    SEALED,
+    "a summary, replaced by plain JSON with another text",
+    ("plain", SUMMARY),
+    where="it",
+    requests="without it",
+)
 def plain_summary(victim: Victim) -> None:
     reseal(victim, SUMMARY, with_forged_text(victim, SUMMARY))
 
 
-@row(SEALED, "an import, which is alone in its stream, replaced likewise", ("plain", IMPORTED), where="it", requests="without it")
+@row(
+    SEALED,
+    "an import, which is alone in its stream, replaced likewise",
+    ("plain", IMPORTED),
+    where="it",
+    requests="without it",
+)
 def plain_import(victim: Victim) -> None:
     reseal(victim, IMPORTED, with_forged_text(victim, IMPORTED))
 
 
-@row(SEALED, "the last event of all, behind the newest checkpoint, replaced likewise", ("plain", LAST), where="it", requests="without it")
+@row(
+    SEALED,
+    "the last event of all, behind the newest checkpoint, replaced likewise",
+    ("plain", LAST),
+    where="it",
+    requests="without it",
+)
 def plain_last(victim: Victim) -> None:
     reseal(victim, LAST, with_forged_text(victim, LAST))
 
 
-@row(SEALED, "all events of a conversation replaced likewise, and its key emptied", ("root", 0), where="between two checkpoints")
+@row(
+    SEALED,
+    "all events of a conversation replaced likewise, and its key emptied",
+    ("plain", LATE_CLAIM),
+    where="the first of them",
+    requests="without it",
+)
 def plain_conversation(victim: Victim) -> None:
     keyless = envelope_of(victim.rows()[LAST]).subject
     facts = {
-        one.idx: with_forged_text(victim, one.idx) if one.idx == LAST else codec.encode(fact_at(victim, one.idx))
+        one.idx: with_forged_text(victim, one.idx)
+        if one.idx == LAST
+        else codec.encode(fact_at(victim, one.idx))
         for one in victim.rows()
         if envelope_of(one).subject == keyless
     }
-    put_resealed(victim, lambda rows: [one._replace(payload=facts.get(one.idx, one.payload)) for one in rows])
+    put_resealed(
+        victim, lambda rows: [one._replace(payload=facts.get(one.idx, one.payload)) for one in rows]
+    )
     victim.change(f"UPDATE {victim.table('subjects')} SET key = '' WHERE conversation = ?", LATE)
 
 
 REPLAYED = "A summary replayed behind the last event; chained and sealed, head set on"
 
 
-def _replay(victim: Victim, last: Row, index: int, *, as_json: bool = False, by_keys: bool = False) -> None:
+def _replay(
+    victim: Victim, last: Row, index: int, *, as_json: bool = False, by_keys: bool = False
+) -> None:
     """Append the summary of ``index`` to the stream of ``last``: as it is stored, as JSON, or encrypted anew."""
     source = victim.rows()[index]
     made = behind(last, source.topic, source.payload, SIZE)
@@ -153,22 +215,46 @@ def import_replayed_plain(victim: Victim) -> None:
     _replay(victim, victim.rows()[OTHER_SUMMARY], IMPORTED, as_json=True)
 
 
-@row(REPLAYED, "into another conversation, encrypted for it", ("damaged_log", SIZE), where="it", note="needs the keys")
+@row(
+    REPLAYED,
+    "into another conversation, encrypted for it",
+    ("damaged_log", SIZE),
+    where="it",
+    note="needs the keys",
+)
 def replayed_elsewhere_encrypted(victim: Victim) -> None:
     _replay(victim, victim.rows()[OTHER_SUMMARY], FIRST, by_keys=True)
 
 
-@row(REPLAYED, "into another range, encrypted for it", ("damaged_log", SIZE), where="it", note="needs the keys")
+@row(
+    REPLAYED,
+    "into another range, encrypted for it",
+    ("damaged_log", SIZE),
+    where="it",
+    note="needs the keys",
+)
 def replayed_in_range_encrypted(victim: Victim) -> None:
     _replay(victim, victim.rows()[SUMMARY], FIRST, by_keys=True)
 
 
-@row(REPLAYED, "later in its own stream, encrypted for it", ("damaged_log", SIZE), where="it", note="needs the keys")
+@row(
+    REPLAYED,
+    "later in its own stream, encrypted for it",
+    ("damaged_log", SIZE),
+    where="it",
+    note="needs the keys",
+)
 def replayed_later_encrypted(victim: Victim) -> None:
     _replay(victim, victim.rows()[SUMMARY], SUMMARY, by_keys=True)
 
 
-@row(REPLAYED, "an import, into another conversation, encrypted for it", ("damaged_log", SIZE), where="it", note="needs the keys")
+@row(
+    REPLAYED,
+    "an import, into another conversation, encrypted for it",
+    ("damaged_log", SIZE),
+    where="it",
+    note="needs the keys",
+)
 def import_replayed_encrypted(victim: Victim) -> None:
     _replay(victim, victim.rows()[OTHER_SUMMARY], IMPORTED, by_keys=True)
 
@@ -182,7 +268,9 @@ def _made_up_import(victim: Victim) -> tuple[Row, bytes]:
     assert isinstance(fact, SummaryImported)
     with victim.opened(read_only=True) as ledger:
         job = present_job(ledger._parts, 10, conversation=OTHER)
-    plain = codec.encode(replace(fact, import_id="made up", job=job, identity=job.identity, text=FORGED))
+    plain = codec.encode(
+        replace(fact, import_id="made up", job=job, identity=job.identity, text=FORGED)
+    )
     like = victim.rows()[OTHER_SUMMARY]
     stream = range_stream(envelope_of(like).subject, RangeKey(SCOPE, OTHER, 10)).hex
     return beginning(stream, like, "SummaryImported@1", plain, SIZE), plain
@@ -193,10 +281,17 @@ def import_made_up_plain(victim: Victim) -> None:
     victim.append(_made_up_import(victim)[0])
 
 
-@row(MADE_UP, "an import, encrypted", requests="changed", note="needs the keys, and is then as if it had been recorded: who can write as the software does is not told from it")
+@row(
+    MADE_UP,
+    "an import, encrypted",
+    requests="changed",
+    note="needs the keys, and is then as if it had been recorded: who can write as the software does is not told from it",
+)
 def import_made_up(victim: Victim) -> None:
     made, plain = _made_up_import(victim)
-    victim.append(sealed(encrypted(victim, made, plain, envelope_of(victim.rows()[OTHER_SUMMARY]).key)))
+    victim.append(
+        sealed(encrypted(victim, made, plain, envelope_of(victim.rows()[OTHER_SUMMARY]).key))
+    )
 
 
 WHOLE = "The whole log, every hash, chain and row made anew"
@@ -217,31 +312,65 @@ def _rewritten(victim: Victim, index: int, *, by_keys: bool) -> None:
     _rebuild(victim)
 
 
-@row(WHOLE, "a text before the newest checkpoint, without keys", ("plain", SUMMARY), ("root", 0), where="it, and between two checkpoints", requests="without it")
+@row(
+    WHOLE,
+    "a text before the newest checkpoint, without keys",
+    ("plain", SUMMARY),
+    ("root", 0),
+    where="it, and between two checkpoints",
+    requests="without it",
+)
 def rewritten_plain(victim: Victim) -> None:
     put_resealed(
-        victim, lambda rows, plain=with_forged_text(victim, SUMMARY): [one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows]
+        victim,
+        lambda rows, plain=with_forged_text(victim, SUMMARY): [
+            one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows
+        ],
     )
 
 
-@row(WHOLE, "a text before the newest checkpoint, with keys", ("root", 0), where="between two checkpoints", by_witness=(("fork", 0),), requests="changed")
+@row(
+    WHOLE,
+    "a text before the newest checkpoint, with keys",
+    ("root", 0),
+    where="between two checkpoints",
+    by_witness=(("fork", 0),),
+    requests="changed",
+)
 def rewritten(victim: Victim) -> None:
     _rewritten(victim, SUMMARY, by_keys=True)
 
 
-@row(WHOLE, "the same, and all checkpoints deleted", where="between two that were cosigned", by_witness=(("fork", 0),), requests="changed")
+@row(
+    WHOLE,
+    "the same, and all checkpoints deleted",
+    where="between two that were cosigned",
+    by_witness=(("fork", 0),),
+    requests="changed",
+)
 def rewritten_without_checkpoints(victim: Victim) -> None:
     _rewritten(victim, SUMMARY, by_keys=True)
     victim.forget_signing()
 
 
-@row(WHOLE, "the same, and signed anew with the signer's key", where="between two that were cosigned", by_witness=(("fork", 0),), requests="changed")
+@row(
+    WHOLE,
+    "the same, and signed anew with the signer's key",
+    where="between two that were cosigned",
+    by_witness=(("fork", 0),),
+    requests="changed",
+)
 def rewritten_and_signed(victim: Victim) -> None:
     rewritten_without_checkpoints(victim)
     victim.sign()
 
 
-@row(WHOLE, "a text behind the newest checkpoint, with keys", requests="changed", note="nothing of it was signed yet: sign often")
+@row(
+    WHOLE,
+    "a text behind the newest checkpoint, with keys",
+    requests="changed",
+    note="nothing of it was signed yet: sign often",
+)
 def rewritten_late(victim: Victim) -> None:
     with victim.opened() as ledger:
         bring_in(ledger._parts, present_job(ledger._parts, 10, conversation=OTHER), "late")
@@ -254,15 +383,33 @@ BACK = "An older state"
 
 def _put_back(victim: Victim, size: int) -> None:
     victim.cut(size)
+    victim.execute(f"DELETE FROM {victim.table('subjects')} WHERE state = 'erased'")
     _rebuild(victim)
 
 
-@row(BACK, "the database restored", ("rollback", SIGNED[0]), where="the first that is missing", by_witness=(("fork", SIGNED[0]),), requests="as they were")
+@row(
+    BACK,
+    "the database restored",
+    ("rollback", SIGNED[0]),
+    ("erasure", None),
+    where="the first that is missing",
+    by_witness=(("fork", SIGNED[0]),),
+    requests="without it",
+    note="the keys know of an erasure that the log does not know of any more",
+)
 def restored(victim: Victim) -> None:
     _put_back(victim, SIGNED[0])
 
 
-@row(BACK, "the database restored, and continued", ("root", SIGNED[0]), where="between two checkpoints; both sides are printed", by_witness=(("fork", SIGNED[0]),))
+@row(
+    BACK,
+    "the database restored, and continued",
+    ("root", SIGNED[0]),
+    ("erasure", None),
+    where="between two checkpoints; both sides are printed",
+    by_witness=(("fork", SIGNED[0]),),
+    requests="without it",
+)
 def restored_and_continued(victim: Victim) -> None:
     _put_back(victim, SIGNED[0])
     _go_on(victim)
@@ -272,10 +419,31 @@ def _go_on(victim: Victim) -> None:
     victim.grow("c-new", 4)
 
 
-@row(BACK, "database and checkpoints restored", where="the first that is missing", by_witness=(("fork", SIGNED[0]),))
+@row(
+    BACK,
+    "database and checkpoints restored",
+    ("erasure", None),
+    where="the first that is missing",
+    by_witness=(("fork", SIGNED[0]),),
+    requests="without it",
+    note="where nothing was erased meanwhile, a witness alone",
+)
 def restored_with_checkpoints(victim: Victim) -> None:
     _put_back(victim, SIGNED[0])
     _checkpoints_back(victim)
+
+
+@row(
+    BACK,
+    "database, checkpoints and keys restored",
+    where="the first that is missing",
+    by_witness=(("fork", SIGNED[0]),),
+    requests="without it",
+)
+def restored_with_keys(victim: Victim) -> None:
+    restored_with_checkpoints(victim)
+    with data_keys(victim) as connection:
+        connection.execute("DELETE FROM erasures")
 
 
 def _checkpoints_back(victim: Victim) -> None:
@@ -285,18 +453,14 @@ def _checkpoints_back(victim: Victim) -> None:
     victim.execute(f"UPDATE {victim.table('signer')} SET size = 0, root = {victim.no_bytes}")
 
 
-@row(BACK, "database and checkpoints restored, continued and signed", where="between two that were cosigned; both sides are printed", by_witness=(("fork", SIGNED[0]),))
+@row(
+    BACK,
+    "the same, continued, and signed",
+    where="between two checkpoints; both sides are printed",
+    by_witness=(("fork", SIGNED[0]),),
+    requests="without it",
+)
 def restored_and_signed(victim: Victim) -> None:
-    restored_with_checkpoints(victim)
+    restored_with_keys(victim)
     _go_on(victim)
     victim.sign()
-
-
-@row(BACK, "database, checkpoints and keys restored", where="the first that is missing", by_witness=(("fork", SIGNED[0]),))
-def restored_with_keys(victim: Victim) -> None:
-    restored_with_checkpoints(victim)
-    assert victim.settings.keys_folder is not None
-
-
-assert COMPLETED > REQUESTED
-assert GOOD

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manipulated import (
-    COMPLETED,
     DELIVERY,
     FIRST,
     GONE_CLAIM,
@@ -34,24 +33,40 @@ def payload(victim: Victim) -> None:
     victim.edit(SUMMARY, state=stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
-@row(EVENTS, "the id of the key in its payload", ("seal", SUMMARY), where="it", requests="without it")
+@row(
+    EVENTS, "the id of the key in its payload", ("seal", SUMMARY), where="it", requests="without it"
+)
 def key_in_payload(victim: Victim) -> None:
     stored = victim.rows()[SUMMARY].payload
     other = victim.rows()[OTHER_SUMMARY].payload
     victim.edit(SUMMARY, state=stored[:1] + other[1:17] + stored[17:])
 
 
-@row(EVENTS, "its payload, emptied as if it had been erased", ("seal", SUMMARY), where="it", requests="without it")
+@row(
+    EVENTS,
+    "its payload, emptied as if it had been erased",
+    ("seal", SUMMARY),
+    where="it",
+    requests="without it",
+)
 def blanked(victim: Victim) -> None:
     victim.edit(SUMMARY, state=b"")
 
 
-@row(EVENTS, "its payload, replaced by plain JSON", ("seal", SUMMARY), where="it", requests="without it")
+@row(
+    EVENTS,
+    "its payload, replaced by plain JSON",
+    ("seal", SUMMARY),
+    where="it",
+    requests="without it",
+)
 def plain(victim: Victim) -> None:
     victim.edit(SUMMARY, state=b"{}")
 
 
-@row(EVENTS, "its index", ("hole", SUMMARY), where="the first that is missing", requests="without it")
+@row(
+    EVENTS, "its index", ("hole", SUMMARY), where="the first that is missing", requests="without it"
+)
 def index(victim: Victim) -> None:
     victim.edit(SUMMARY, idx=500)
 
@@ -93,7 +108,9 @@ def payload_of_erased(victim: Victim) -> None:
     victim.edit(GONE_SUMMARY, state=stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
-@row(EVENTS, "the encrypted payload of an erased event, emptied", ("seal", GONE_SUMMARY), where="it")
+@row(
+    EVENTS, "the encrypted payload of an erased event, emptied", ("seal", GONE_SUMMARY), where="it"
+)
 def blanked_erased(victim: Victim) -> None:
     victim.edit(GONE_SUMMARY, state=b"")
 
@@ -108,34 +125,73 @@ def _exchange(victim: Victim, one: int, other: int, *columns: str) -> None:
         victim.edit(index, **{column: getattr(source, names[column]) for column in columns})
 
 
-@row(ROWS, "payloads of two events of a conversation exchanged", ("seal", FIRST), ("seal", SUMMARY), where="both", requests="without it")
+@row(
+    ROWS,
+    "payloads of two events of a conversation exchanged",
+    ("seal", FIRST),
+    ("seal", SUMMARY),
+    where="both",
+    requests="without it",
+)
 def payloads_exchanged(victim: Victim) -> None:
     _exchange(victim, FIRST, SUMMARY, "state")
 
 
-@row(ROWS, "payloads exchanged between two conversations", ("seal", SUMMARY), ("seal", OTHER_SUMMARY), where="both", requests="without it")
+@row(
+    ROWS,
+    "payloads exchanged between two conversations",
+    ("seal", SUMMARY),
+    ("seal", OTHER_SUMMARY),
+    where="both",
+    requests="without it",
+)
 def payloads_exchanged_between(victim: Victim) -> None:
     _exchange(victim, SUMMARY, OTHER_SUMMARY, "state")
 
 
-@row(ROWS, "payload, envelope and leaf exchanged", ("seal", SUMMARY), where="both", requests="without it")
+@row(
+    ROWS,
+    "payload, envelope and leaf exchanged",
+    ("seal", SUMMARY),
+    where="both",
+    requests="without it",
+)
 def contents_exchanged(victim: Victim) -> None:
     _exchange(victim, SUMMARY, OTHER_SUMMARY, "state", "envelope", "leaf")
 
 
-@row(ROWS, "two events of a stream exchanged", ("stream", STARTED), where="both", requests="without it")
+@row(
+    ROWS,
+    "two events of a stream exchanged",
+    ("stream", STARTED),
+    where="both",
+    requests="without it",
+)
 def places_exchanged(victim: Victim) -> None:
     _move(victim, STARTED, SUMMARY)
 
 
-@row(ROWS, "two events of two streams exchanged", ("root", 0), where="between two checkpoints", requests="without it")
+@row(
+    ROWS,
+    "two events of two streams exchanged",
+    ("root", 0),
+    where="between two checkpoints",
+    requests="without it",
+)
 def places_exchanged_between(victim: Victim) -> None:
     _move(victim, SUMMARY, OTHER_SUMMARY)
 
 
-@row(ROWS, "the same, behind the newest checkpoint, and with a new stream's", ("read_model", None), where="the rows that differ")
+@row(
+    ROWS,
+    "the same, behind the newest checkpoint",
+    ("read_model", None),
+    where="the rows that differ",
+    requests="without it",
+)
 def late_places_exchanged(victim: Victim) -> None:
-    _move(victim, LATE_CLAIM, LAST)
+    victim.grow("c-new")
+    _move(victim, LAST, SIZE)
 
 
 def _move(victim: Victim, one: int, other: int) -> None:
@@ -154,12 +210,26 @@ def first_deleted(victim: Victim) -> None:
     _delete(victim, 0)
 
 
-@row(ROWS, "an event in the middle deleted", ("head", None), ("hole", SUMMARY), where="it", requests="without it")
+@row(
+    ROWS,
+    "an event in the middle deleted",
+    ("head", None),
+    ("hole", SUMMARY),
+    where="it",
+    requests="without it",
+)
 def middle_deleted(victim: Victim) -> None:
     _delete(victim, SUMMARY)
 
 
-@row(ROWS, "the last event deleted", ("head", None), ("hole", LAST), where="it")
+@row(
+    ROWS,
+    "the last event deleted",
+    ("head", None),
+    ("hole", LAST),
+    where="it",
+    requests="without it",
+)
 def last_deleted(victim: Victim) -> None:
     _delete(victim, LAST)
 
@@ -171,7 +241,14 @@ def put_back(victim: Victim) -> None:
     victim.put(rows)
 
 
-@row(ROWS, "an event deleted, and put back behind the last", ("stream", SUMMARY), where="where it was, and where it is", requests="without it")
+@row(
+    ROWS,
+    "an event deleted, and put back behind the last, all others moved up",
+    ("read_model", None),
+    ("root", 0),
+    where="the rows that differ; between two checkpoints",
+    requests="without it",
+)
 def put_back_elsewhere(victim: Victim) -> None:
     rows = victim.rows()
     moved = [*rows[:SUMMARY], *rows[SUMMARY + 1 :], rows[SUMMARY]]
@@ -184,7 +261,7 @@ def slipped_in(victim: Victim) -> None:
     victim.append(last._replace(idx=SIZE, version=4, envelope=b"", leaf=b""))
 
 
-@row(ROWS, "an event slipped in, and the head not told", ("head", None), ("stream", SIZE), where="it")
+@row(ROWS, "an event slipped in, and the head not told", ("head", None), ("seal", SIZE), where="it")
 def slipped_in_unknown(victim: Victim) -> None:
     last = victim.rows()[SUMMARY]
     victim._insert([last._replace(idx=SIZE, version=4)])
@@ -202,7 +279,9 @@ def head_back(victim: Victim) -> None:
     _head(victim, "size = size - 1")
 
 
-@row(HEAD, "its size made larger", ("head", None), ("hole", SIZE), where="the first that is missing")
+@row(
+    HEAD, "its size made larger", ("head", None), ("hole", SIZE), where="the first that is missing"
+)
 def head_on(victim: Victim) -> None:
     _head(victim, "size = size + 5")
 
@@ -217,12 +296,25 @@ def no_head(victim: Victim) -> None:
     victim.change(f"DELETE FROM {victim.table('log_head')}")
 
 
-@row(HEAD, "the tail deleted, and the size set back, behind the newest checkpoint", ("read_models", None), where="both numbers of events")
+@row(
+    HEAD,
+    "the tail deleted, and the size set back, behind the newest checkpoint",
+    ("read_models", None),
+    where="both numbers of events",
+    requests="without it",
+)
 def late_tail_deleted(victim: Victim) -> None:
     victim.cut(LATE_CLAIM)
 
 
-@row(HEAD, "the tail deleted, and the size set back, further than that", ("rollback", GONE_CLAIM), where="the first that is missing")
+@row(
+    HEAD,
+    "the tail deleted, and the size set back, further than that",
+    ("rollback", GONE_CLAIM),
+    where="the first that is missing",
+    by_witness=(("fork", GONE_CLAIM),),
+    requests="without it",
+)
 def tail_deleted(victim: Victim) -> None:
     victim.cut(GONE_CLAIM)
 
@@ -244,12 +336,24 @@ def reference(victim: Victim) -> None:
     _subject(victim, GOOD, reference="7" * 32)
 
 
-@row(SUBJECTS, "the scope", ("subject", 0), where="the first event of the conversation")
+@row(
+    SUBJECTS,
+    "the scope",
+    ("subject", 0),
+    where="the first event of the conversation",
+    requests="without it",
+)
 def scope(victim: Victim) -> None:
     _subject(victim, GOOD, scope="another tenant")
 
 
-@row(SUBJECTS, "the conversation", ("subject", 0), where="the first event of the conversation")
+@row(
+    SUBJECTS,
+    "the conversation",
+    ("subject", 0),
+    where="the first event of the conversation",
+    requests="without it",
+)
 def conversation(victim: Victim) -> None:
     _subject(victim, GOOD, conversation="c-somebody-else")
 
@@ -259,12 +363,22 @@ def no_subject(victim: Victim) -> None:
     victim.change(f"DELETE FROM {victim.table('subjects')} WHERE conversation = ?", GOOD)
 
 
-@row(SUBJECTS, "the key, to one that nobody has", ("subject", 0), where="the first event of the conversation")
+@row(
+    SUBJECTS,
+    "the key, to one that nobody has",
+    ("key", 0),
+    where="the first event of the conversation",
+)
 def key_of_nobody(victim: Victim) -> None:
     _subject(victim, GOOD, key="7" * 32)
 
 
-@row(SUBJECTS, "the key, to that of another conversation", ("subject", 0), where="the first event of the conversation")
+@row(
+    SUBJECTS,
+    "the key, to that of another conversation",
+    ("key", 0),
+    where="the first event of the conversation",
+)
 def key_of_another(victim: Victim) -> None:
     ((key,),) = victim.execute(
         f"SELECT key FROM {victim.table('subjects')} WHERE conversation = '{OTHER}'"
@@ -272,21 +386,24 @@ def key_of_another(victim: Victim) -> None:
     _subject(victim, GOOD, key=key)
 
 
-@row(SUBJECTS, "the key, emptied", ("subject", 0), where="the first event of the conversation")
+@row(SUBJECTS, "the key, emptied", ("key", 0), where="the first event of the conversation")
 def key_emptied(victim: Victim) -> None:
     _subject(victim, GOOD, key="")
 
 
-@row(SUBJECTS, "marked as erased, without a request", ("erasure", 0), where="the first event of the conversation")
+@row(
+    SUBJECTS,
+    "marked as erased, without a request",
+    ("erasure", 0),
+    where="the first event of the conversation",
+)
 def marked_erased(victim: Victim) -> None:
     _subject(victim, GOOD, state="erased")
 
 
 @row(SUBJECTS, "an erased one marked as live", ("erasure", REQUESTED), where="the request")
 def marked_live(victim: Victim) -> None:
-    victim.change(
-        f"UPDATE {victim.table('subjects')} SET state = 'live' WHERE state = 'erased'"
-    )
+    victim.change(f"UPDATE {victim.table('subjects')} SET state = 'live' WHERE state = 'erased'")
 
 
 @row(SUBJECTS, "an erased one, deleted", ("subject", GONE_CLAIM), where="its first event")
@@ -308,17 +425,41 @@ def model_of_summaries(victim: Victim) -> None:
 
 @row(MODELS, "the range of a summary", ("read_model", None), where="the row", requests="without it")
 def model_of_summaries_moved(victim: Victim) -> None:
-    _model(victim, "summaries", f"UPDATE {{table}} SET from_pair = 0, to_pair = 9 WHERE idx = {SUMMARY}")
+    _model(
+        victim,
+        "summaries",
+        f"UPDATE {{table}} SET from_pair = 0, to_pair = 9 WHERE idx = {SUMMARY}",
+    )
 
 
-@row(MODELS, "the conversation of a summary", ("read_model", None), where="the row", requests="without it")
+@row(
+    MODELS,
+    "the conversation of a summary",
+    ("read_model", None),
+    where="the row",
+    requests="without it",
+)
 def model_of_summaries_given(victim: Victim) -> None:
-    _model(victim, "summaries", f"UPDATE {{table}} SET conversation = '{OTHER}', from_pair = 10, to_pair = 19 WHERE idx = {SUMMARY}")
+    _model(
+        victim,
+        "summaries",
+        f"UPDATE {{table}} SET conversation = '{OTHER}', from_pair = 10, to_pair = 19 WHERE idx = {SUMMARY}",
+    )
 
 
-@row(MODELS, "the source hash of a summary", ("read_model", None), where="the row", requests="without it")
+@row(
+    MODELS,
+    "the source hash of a summary",
+    ("read_model", None),
+    where="the row",
+    requests="without it",
+)
 def model_of_sources(victim: Victim) -> None:
-    _model(victim, "summaries", f"UPDATE {{table}} SET source_hash = '{'0' * 64}' WHERE idx = {SUMMARY}")
+    _model(
+        victim,
+        "summaries",
+        f"UPDATE {{table}} SET source_hash = '{'0' * 64}' WHERE idx = {SUMMARY}",
+    )
 
 
 @row(MODELS, "the model of a summary", ("read_model", None), where="the row", requests="without it")
@@ -326,9 +467,17 @@ def model_of_models(victim: Victim) -> None:
     _model(victim, "summaries", f"UPDATE {{table}} SET model = 'better' WHERE idx = {SUMMARY}")
 
 
-@row(MODELS, "the verdict of a summary's prompt", ("read_model", None), where="the row", requests="as they were")
+@row(
+    MODELS,
+    "the verdict of a summary's prompt",
+    ("read_model", None),
+    where="the row",
+    requests="as they were",
+)
 def model_of_verdicts(victim: Victim) -> None:
-    _model(victim, "summaries", f"UPDATE {{table}} SET validity = 'mixed_input' WHERE idx = {SUMMARY}")
+    _model(
+        victim, "summaries", f"UPDATE {{table}} SET validity = 'mixed_input' WHERE idx = {SUMMARY}"
+    )
 
 
 @row(MODELS, "a summary deleted", ("read_model", None), where="the row", requests="without it")
@@ -362,9 +511,6 @@ def position_on(victim: Victim) -> None:
     victim.change(f"UPDATE {victim.read_model('generations')} SET position = {SIZE + 9}")
 
 
-@row(MODELS, "the fingerprint of the verdicts", ("registry", None), where="")
+@row(MODELS, "the fingerprint of the verdicts", ("read_models", None), where="")
 def verdicts(victim: Victim) -> None:
     victim.change(f"UPDATE {victim.read_model('generations')} SET verdicts = '{'0' * 64}'")
-
-
-assert COMPLETED < LATE_CLAIM

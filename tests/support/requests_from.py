@@ -73,9 +73,7 @@ def _assembled(ledger: Ledger, conversation: str) -> list[str] | str:
 
 
 def _prepared(ledger: Ledger) -> list[str] | str:
-    window = window_on(
-        ledger._parts, RememberingSummarizer(), place=RUN, budget=BUDGET, rules=True
-    )
+    window = window_on(ledger._parts, RememberingSummarizer(), place=RUN, budget=BUDGET, rules=True)
     try:
         return [json.dumps(message) for message in window.prepare(TURNS[-1]).messages]
     except LedgerError as error:

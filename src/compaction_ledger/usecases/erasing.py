@@ -45,7 +45,10 @@ class Eraser:
     scrub: Callable[[], None]
 
     def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
-        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was."""
+        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was.
+
+        Raises :class:`DamagedLog`, before anything is done, where it is not sure which key is to be destroyed.
+        """
         check_id(scope, "scope")
         check_id(conversation, "conversation")
         subject = self.log.named(scope, conversation)
@@ -67,10 +70,13 @@ class Eraser:
         return done
 
     def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
+        self.log.check_key(subject)
         self.erasures.begin(subject)
         on_step("begun")
         requested = self.log.request_erasure(subject)
         on_step("requested")
+        subject = self.log.with_key(subject)
+        self.erasures.begin(subject)  # with the key that it may have got until it was requested
         self.erasures.destroy(subject.reference)
         on_step("key destroyed")
         for store in self.stores.values():

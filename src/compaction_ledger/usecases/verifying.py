@@ -127,7 +127,9 @@ def _compare(
     jobs = JobCheck()
     models.follow_to(log, position, on_fact=jobs.on_fact)
     records = models.records()
-    models.follow_to(log, size, on_fact=jobs.on_fact)  # what is behind must be possible to project (A10)
+    models.follow_to(
+        log, size, on_fact=jobs.on_fact
+    )  # what is behind must be possible to project (A10)
     for table, wanted in records.items():
         there = set(rows[table])
         for row in wanted:
