@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -60,6 +60,10 @@ class Subject(NamedTuple):
         return bool(self.scope)
 
 
+WasErased = Callable[[str, str], bool]
+"""Whether a conversation, by its scope and id, was erased."""
+
+
 class Erasures(Protocol):
     """What is known of erasures outside the database, so that no restored backup revives anything (S3)."""
 
@@ -69,6 +73,10 @@ class Erasures(Protocol):
 
     def was_erased(self, scope: str, conversation: str) -> bool:
         """Whether :meth:`check` would raise."""
+        ...
+
+    def since(self) -> WasErased:
+        """What tells of a conversation, later on, whether it was not completely erased by now, and is."""
         ...
 
     def begin(self, subject: Subject) -> None:

@@ -35,6 +35,7 @@ from compaction_ledger.projections.records import (
     WindowChunkRecord,
     WindowDeliveryRecord,
     WindowPinRecord,
+    columns,
 )
 from compaction_ledger.projections.watched import WatchedRows, row_of
 
@@ -174,6 +175,13 @@ class MemoryReadModels:
                 kind.table: sorted(record.values() for record in self._rows.all(kind))
                 for kind in RECORDS
             }
+
+    @staticmethod
+    def conversation_of(table: str, row: Sequence[object]) -> tuple[str, str]:
+        """The scope and conversation of a row, as :meth:`records` gives it."""
+        kind = next(kind for kind in RECORDS if kind.table == table)
+        names = columns(kind)
+        return str(row[names.index("scope")]), str(row[names.index("conversation")])
 
     def snapshot(self) -> tuple[int, str, RecordValues]:
         """Position, registry fingerprint and records, as they are at one moment."""

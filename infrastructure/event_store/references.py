@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields
 
 _REQUEST = "ErasureRequested@1"
+_LOOKS, _LOOK_SECONDS = 5, 0.05
 _OF_ERASURES = tuple(f"{event}@" for event in ERASURE_EVENTS)
 
 
@@ -111,9 +113,18 @@ class References:
                     index,
                 )
         for reference in sorted(self._erased_at_first - self._requests.keys()):
-            subject = now.get(reference)
-            if subject is None or subject.state != "erased":
+            if not self._is_marked_soon(reference, now):
                 yield self._made_up(reference, "is erased by the keys")
+
+    def _is_marked_soon(self, reference: str, now: Mapping[str, Subject]) -> bool:
+        """Whether an erasure that has just begun, by the keys, is requested: one follows the other at once."""
+        for _ in range(_LOOKS):
+            subject = now.get(reference)
+            if subject is not None and subject.state == "erased":
+                return True
+            time.sleep(_LOOK_SECONDS)
+            now = self._log.subjects()
+        return False
 
     def _made_up(self, reference: str, what: str) -> Finding:
         return Finding(

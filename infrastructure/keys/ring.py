@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
 
-from compaction_ledger.domain.erasure import Subject
+from compaction_ledger.domain.erasure import Subject, WasErased
 from compaction_ledger.domain.errors import DamagedLog, Erased, KeyMissing
 from compaction_ledger.domain.keys import KeyEpochs, KeyProvider
 from compaction_ledger.infrastructure import forking
@@ -222,6 +222,18 @@ class KeyRing:
         """Whether it was, or is being, erased."""
         names = self._erasures().names
         return bool(names) and self._name(scope, conversation) in names
+
+    def since(self) -> WasErased:
+        """What tells of a conversation, later on, whether it was not completely erased by now, and is."""
+        before = {name for name, state in self._erasures().names.items() if state == "completed"}
+
+        def was_erased(scope: str, conversation: str) -> bool:
+            return (
+                self.was_erased(scope, conversation)
+                and self._name(scope, conversation) not in before
+            )
+
+        return was_erased
 
     def begin(self, subject: Subject) -> None:
         """Let nothing be read of the subject from now on."""

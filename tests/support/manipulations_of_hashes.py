@@ -19,6 +19,7 @@ from forgeries import (
 )
 from histories import SCOPE, bring_in, present_job
 from manipulated import (
+    CHUNK,
     FIRST,
     IMPORTED,
     LAST,
@@ -36,6 +37,8 @@ from manipulations import Victim
 from manipulations_beside import data_keys
 
 from compaction_ledger.domain.events import SummaryImported
+from compaction_ledger.domain.window.events import ChunkCompleted
+from compaction_ledger.domain.window.structure import StructuredSummary
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.streams import range_stream
@@ -148,6 +151,20 @@ def plain_import(victim: Victim) -> None:
 )
 def plain_last(victim: Victim) -> None:
     reseal(victim, LAST, with_forged_text(victim, LAST))
+
+
+@row(
+    SEALED,
+    "a window's chunk, replaced by plain JSON with another text",
+    ("plain", CHUNK),
+    where="it",
+    requests="without it",
+)
+def plain_chunk(victim: Victim) -> None:
+    fact = fact_at(victim, CHUNK)
+    assert isinstance(fact, ChunkCompleted)
+    text = StructuredSummary(entities=(FORGED,)).canonical()
+    reseal(victim, CHUNK, codec.encode(replace(fact, text=text)))
 
 
 @row(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from manipulated import (
+    CHUNK,
+    PIN,
     DELIVERY,
     FIRST,
     GONE_CLAIM,
@@ -12,6 +14,7 @@ from manipulated import (
     LAST,
     LATE_CLAIM,
     OTHER,
+    OTHER_CLAIM,
     OTHER_SUMMARY,
     REQUESTED,
     SIZE,
@@ -100,6 +103,18 @@ def leaf(victim: Victim) -> None:
 @row(EVENTS, "its leaf and envelope, emptied", ("leaf", SUMMARY), where="it", requests="without it")
 def no_leaf(victim: Victim) -> None:
     victim.edit(SUMMARY, leaf=b"", envelope=b"")
+
+
+@row(EVENTS, "the payload of a window's chunk", ("seal", CHUNK), where="it", requests="without it")
+def payload_of_chunk(victim: Victim) -> None:
+    stored = victim.rows()[CHUNK].payload
+    victim.edit(CHUNK, state=stored[:-1] + bytes([stored[-1] ^ 1]))
+
+
+@row(EVENTS, "the payload of a pin", ("seal", PIN), where="it", requests="without it")
+def payload_of_pin(victim: Victim) -> None:
+    stored = victim.rows()[PIN].payload
+    victim.edit(PIN, state=stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
 @row(EVENTS, "the payload of an erased event", ("seal", GONE_SUMMARY), where="it")
@@ -361,6 +376,26 @@ def conversation(victim: Victim) -> None:
 @row(SUBJECTS, "deleted", ("subject", 0), where="the first event of the conversation")
 def no_subject(victim: Victim) -> None:
     victim.change(f"DELETE FROM {victim.table('subjects')} WHERE conversation = ?", GOOD)
+
+
+@row(
+    SUBJECTS,
+    "the conversations of two references, exchanged",
+    ("subject", 0),
+    ("subject", OTHER_CLAIM),
+    where="the first event of each",
+    requests="without it",
+)
+def conversations_exchanged(victim: Victim) -> None:
+    subjects = victim.table("subjects")
+    references = dict(victim.execute(f"SELECT conversation, reference FROM {subjects}"))
+    victim.change(f"UPDATE {subjects} SET reference = ? WHERE conversation = ?", "x", GOOD)
+    victim.change(
+        f"UPDATE {subjects} SET reference = ? WHERE conversation = ?", references[GOOD], OTHER
+    )
+    victim.change(
+        f"UPDATE {subjects} SET reference = ? WHERE conversation = ?", references[OTHER], GOOD
+    )
 
 
 @row(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from compaction_ledger.domain.erasure import WasErased
 from compaction_ledger.domain.errors import (
     DamagedLog,
     KeyMissing,
@@ -20,6 +21,11 @@ from compaction_ledger.usecases.checking_jobs import JobCheck
 
 Records = Mapping[str, Sequence[tuple[object, ...]]]
 Snapshot = tuple[int, str, Records]
+
+
+def never_erased(_scope: str, _conversation: str) -> bool:
+    """Where nobody erases."""
+    return False
 
 
 class Inspectable(Protocol):
@@ -44,6 +50,7 @@ class Expected(Protocol):
         progress: Progress | None = None,
         on_fact: Callable[[Recorded], None] | None = None,
     ) -> int: ...
+    def conversation_of(self, table: str, row: Sequence[object]) -> tuple[str, str]: ...
     def registry_fingerprint(self) -> str: ...
     def records(self) -> Records: ...
 
@@ -74,6 +81,7 @@ def verify(
     expected: Callable[[int], Expected] | None,
     progress: Progress | None = None,
     heads: HeadCheck | None = None,
+    was_erased: WasErased = never_erased,
 ) -> Verification:
     """Check the seal; where it holds, also compare every read-model row with the log it came from.
 
@@ -81,7 +89,8 @@ def verify(
 
     ``expected`` makes empty read models that stop at a position; ``None`` leaves the comparison out, and
     the rows unread.
-    Others may write meanwhile: the rows are taken first, at one moment, and the log only grows.
+    Others may write meanwhile: the rows are taken first, at one moment, and the log only grows. And they may
+    erase: ``was_erased`` says of which conversations nothing can be compared any more.
     """
     findings: list[Finding] = []
     seen: Snapshot = (0, "", {})
@@ -94,7 +103,7 @@ def verify(
         findings += log.verify(progress, None if heads is None else heads.on_leaves)
         size = log.size()
         if not findings and expected is not None:
-            findings += _compare(log, expected, seen, size)
+            findings += _compare(log, expected, seen, size, was_erased)
     except DamagedLog as error:
         findings.append(Finding(error.code, str(error), error.index))
     except (KeyMissing, WrongKey, KeysUnavailable) as error:
@@ -112,7 +121,11 @@ def verify(
 
 
 def _compare(
-    log: Log, expected: Callable[[int], Expected], seen: Snapshot, size: int
+    log: Log,
+    expected: Callable[[int], Expected],
+    seen: Snapshot,
+    size: int,
+    was_erased: WasErased,
 ) -> Iterator[Finding]:
     position, fingerprint, rows = seen
     models = expected(position)
@@ -132,15 +145,12 @@ def _compare(
     )  # what is behind must be possible to project (A10)
     for table, wanted in records.items():
         there = set(rows[table])
-        for row in wanted:
-            if row not in there:
-                yield Finding(
-                    "read_model", f"table {table} does not hold what the log says: {_short(row)}"
-                )
-        for row in sorted(there - set(wanted), key=repr):
-            yield Finding(
-                "read_model", f"table {table} holds what the log does not say: {_short(row)}"
-            )
+        missing = [row for row in wanted if row not in there]
+        more = sorted(there - set(wanted), key=repr)
+        for what, differing in (("does not hold what the log says", missing), ("holds what the log does not say", more)):
+            for row in differing:
+                if not was_erased(*models.conversation_of(table, row)):
+                    yield Finding("read_model", f"table {table} {what}: {_short(row)}")
 
 
 def _short(row: tuple[object, ...]) -> str:
