@@ -111,8 +111,9 @@ class ErasableLog(Protocol):
         """The subject of a conversation; it is given one, without a key, where it has none."""
         ...
 
-    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
-        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+    def unfinished(self, begun: Iterable[str], was_erased: WasErased) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, or whose name ``was_erased``, and that still
+        have a name."""
         ...
 
     def check_key(self, subject: Subject) -> None:

@@ -31,6 +31,7 @@ from compaction_ledger.domain.erasure import (
     ErasureFact,
     ErasureRequested,
     Subject,
+    WasErased,
 )
 from compaction_ledger.domain.errors import (
     ConcurrentAppend,
@@ -155,6 +156,10 @@ class LedgerLog(Application[UUID]):
         """How many facts are sealed."""
         return self.sealed.head()[0]
 
+    def erasures(self) -> int:
+        """A number that changes with every erasure."""
+        return self._cipher.revision()
+
     def load(self, key: RangeKey) -> RangeState:
         """The state of a range; empty where nothing has happened yet."""
         return self._load(key, project_range, EMPTY)
@@ -260,13 +265,21 @@ class LedgerLog(Application[UUID]):
         """The subject of a conversation; it is given one, without a key, where it has none."""
         return self.sealed.subject(scope, conversation, secrets.token_hex(16))
 
-    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
-        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+    def unfinished(self, begun: Iterable[str], was_erased: WasErased) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, and that still have a name.
+
+        And those whose name ``was_erased`` under another reference, which a late writer has left.
+        """
         begun = set(begun)
         return [
             subject
             for subject in self.sealed.subjects().values()
-            if subject.is_named and (subject.state == "erased" or subject.reference in begun)
+            if subject.is_named
+            and (
+                subject.state == "erased"
+                or subject.reference in begun
+                or was_erased(subject.scope, subject.conversation)
+            )
         ]
 
     def check_key(self, subject: Subject) -> None:
@@ -392,6 +405,8 @@ class LedgerLog(Application[UUID]):
             if known is None or key:
                 reference = secrets.token_hex(16) if known is None else known.reference
                 known = self.sealed.subject(scope, conversation, reference, key)
+                # What was erased in between has a free name again, and must not get a new reference (S3).
+                self._cipher.check(scope, conversation)
                 self._subjects[scope, conversation] = known
         return known
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from compaction_ledger.domain.errors import KeyMissing
@@ -15,8 +16,9 @@ class PayloadReader(Protocol):
         """Whether the log may hold payloads that are not encrypted, beside those that tell of erasures."""
         ...
 
-    def forgotten(self) -> frozenset[str] | None:
-        """The subjects of which nothing is read any more; ``None`` where the keys are not here to tell."""
+    def forgotten(self) -> Mapping[str, str] | None:
+        """The subjects of which nothing is read any more, and how far their erasures have come; ``None`` where
+        the keys are not here to tell."""
         ...
 
     def is_erased(self, reference: str, /) -> bool:
@@ -52,6 +54,10 @@ class PayloadCipher(PayloadReader, Protocol):
 
     def reader(self) -> PayloadReader:
         """What opens payloads by what is known of erasures now."""
+        ...
+
+    def revision(self) -> int:
+        """A number that changes with every erasure. Cheap."""
         ...
 
     def check(self, scope: str, conversation: str, /) -> None:
@@ -95,6 +101,10 @@ class PlainPayloads:
     def reader(self) -> PayloadReader:
         """Itself."""
         return self
+
+    def revision(self) -> int:
+        """There are none."""
+        return 0
 
     def check(self, _scope: str, _conversation: str) -> None:
         """None is known to be erased."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -16,7 +15,6 @@ from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields
 
 _REQUEST = "ErasureRequested@1"
-_LOOKS, _LOOK_SECONDS = 5, 0.05
 _OF_ERASURES = tuple(f"{event}@" for event in ERASURE_EVENTS)
 
 
@@ -38,7 +36,11 @@ class References:
         self._log = log
         self._payloads = payloads
         self._may_be_plain = payloads.may_be_plain()
-        self._erased_at_first = payloads.forgotten() or frozenset[str]()
+        self._destroyed_at_first = {
+            reference
+            for reference, state in (payloads.forgotten() or {}).items()
+            if state != "begun"  # then it may be that it is about to be requested
+        }
         self._at_first = log.subjects()
         self._known = self._at_first
         self._first: dict[str, int] = {}  # by reference: its first event
@@ -93,38 +95,28 @@ class References:
         """Whether exactly those are erased that the log says are, here and by the keys (S3).
 
         A request and its mark are stored at once: so what was marked at first must have been come across by now,
-        and what was come across must be marked by now. The keys know of it before the log does.
+        and what was come across must be marked by now. The keys know of it before the log does, and destroy a key
+        after that.
         """
-        for reference, known in self._at_first.items():
-            if known.state == "erased" and reference not in self._requests:
-                yield self._made_up(reference, "is marked as erased")
-        now = self._log.subjects() if self._requests or self._erased_at_first else {}
-        erased = self._payloads.forgotten()
+        marked = {one.reference for one in self._at_first.values() if one.state == "erased"}
+        for reference in sorted(marked - self._requests.keys()):
+            yield self._made_up(reference, "is marked as erased")
+        for reference in sorted(self._destroyed_at_first - marked - self._requests.keys()):
+            yield self._made_up(reference, "is erased by the keys")
+        now = self._log.subjects() if self._requests else {}
+        forgotten = self._payloads.forgotten()
         for reference, index in self._requests.items():
             subject = now.get(reference)
             if subject is not None and subject.state != "erased":
                 yield Finding(
                     "erasure", f"reference {reference} was erased, and is in use again", index
                 )
-            if erased is not None and reference not in erased:
+            if forgotten is not None and reference not in forgotten:
                 yield Finding(
                     "erasure",
                     f"of reference {reference} an erasure was requested, of which the keys do not know",
                     index,
                 )
-        for reference in sorted(self._erased_at_first - self._requests.keys()):
-            if not self._is_marked_soon(reference, now):
-                yield self._made_up(reference, "is erased by the keys")
-
-    def _is_marked_soon(self, reference: str, now: Mapping[str, Subject]) -> bool:
-        """Whether an erasure that has just begun, by the keys, is requested: one follows the other at once."""
-        for _ in range(_LOOKS):
-            subject = now.get(reference)
-            if subject is not None and subject.state == "erased":
-                return True
-            time.sleep(_LOOK_SECONDS)
-            now = self._log.subjects()
-        return False
 
     def _made_up(self, reference: str, what: str) -> Finding:
         return Finding(

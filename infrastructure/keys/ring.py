@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
@@ -41,7 +41,7 @@ class _Erased:
     revision: int
     names: dict[bytes, ErasureState]
     keys: frozenset[str]
-    references: frozenset[str]
+    references: Mapping[str, ErasureState]
 
 
 class KeyRing:
@@ -68,7 +68,7 @@ class KeyRing:
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
         self._spare: deque[str] = deque()
         self._batch = 1
-        self._erased = _Erased(0, {}, frozenset(), frozenset())
+        self._erased = _Erased(0, {}, frozenset(), {})
         forking.watch(self)
 
     def __repr__(self) -> str:
@@ -154,8 +154,11 @@ class KeyRing:
         """Whether nothing of this subject is read any more."""
         return reference in self._erasures().references
 
-    def forgotten(self) -> frozenset[str] | None:
-        """The subjects of which nothing is read any more; ``None`` where there are no keys to tell."""
+    def forgotten(self) -> Mapping[str, ErasureState] | None:
+        """The subjects of which nothing is read any more, and how far their erasures have come.
+
+        ``None`` where there are no keys to tell.
+        """
         found = self._erasures().references
         return found if found or self._store.count() else None
 
@@ -212,6 +215,10 @@ class KeyRing:
         return KeyEpochs(self.provider.name, self.provider.current_epoch(), {**counted, **known})
 
     # --- erasures (the port) ---
+
+    def revision(self) -> int:
+        """A number that changes with every erasure."""
+        return self._store.revision()
 
     def check(self, scope: str, conversation: str) -> None:
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""
@@ -290,7 +297,7 @@ class KeyRing:
                 revision,
                 {tombstone.name: tombstone.state for tombstone in found},
                 frozenset(tombstone.key for tombstone in found if tombstone.key),
-                frozenset(tombstone.reference for tombstone in found),
+                {tombstone.reference: tombstone.state for tombstone in found},
             )
             for key in known.keys:
                 self._secrets.pop(key, None)
@@ -316,7 +323,7 @@ class _Reader:
         """As the ring."""
         return self.ring.may_be_plain()
 
-    def forgotten(self) -> frozenset[str] | None:
+    def forgotten(self) -> Mapping[str, ErasureState] | None:
         """As the ring."""
         return self.ring.forgotten()
 

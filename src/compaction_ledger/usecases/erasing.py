@@ -59,7 +59,7 @@ class Eraser:
 
     def unfinished(self) -> Sequence[Subject]:
         """What was begun and is not complete here: after a kill, or in a backup that was put back."""
-        return self.log.unfinished(self.erasures.references())
+        return self.log.unfinished(self.erasures.references(), self.erasures.was_erased)
 
     def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
         """Complete whatever was begun."""
