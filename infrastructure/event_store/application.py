@@ -245,7 +245,7 @@ class LedgerLog(Application[UUID]):
         self, progress: Progress | None = None, on_leaves: OnLeaves | None = None
     ) -> Iterator[Finding]:
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
-        payloads = PLAIN
+        payloads: PayloadReader = PLAIN
         try:
             payloads = self._cipher.reader()
             payloads.forgotten()
@@ -446,7 +446,8 @@ def _projector(
                 raise DamagedLog(f"{type(event.fact).__name__} is no fact of stream {stream.hex}")
             if key and not event.key:
                 raise DamagedLog(
-                    f"event {event.originator_version} of stream {stream.hex} is not encrypted, as it is before"
+                    f"event {event.originator_version} of stream {stream.hex} is not encrypted, "
+                    "as those before it are"
                 )
             key = event.key
             state = evolve(state, event.fact)

@@ -17,8 +17,10 @@ class PayloadReader(Protocol):
         ...
 
     def forgotten(self) -> Mapping[str, str] | None:
-        """The subjects of which nothing is read any more, and how far their erasures have come; ``None`` where
-        the keys are not here to tell."""
+        """The subjects of which nothing is read any more, and how far their erasures have come.
+
+        ``None`` where the keys are not here to tell.
+        """
         ...
 
     def is_erased(self, reference: str, /) -> bool:

@@ -74,8 +74,8 @@ def check_place(
 ) -> None:
     """Raise :class:`DamagedLog` for a fact that was recorded for another stream or conversation.
 
-    ``conversation`` is the one that the subject stands for, where that is known. Of a fact that names neither,
-    nothing can be said here.
+    ``conversation`` is the one that the subject stands for, where that is known. Of a fact that names
+    neither, nothing can be said here.
     """
     belongs = _STREAMS.get(type(fact))
     if belongs is None:

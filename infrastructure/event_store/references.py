@@ -1,4 +1,4 @@
-"""Verification of what stands beside the log: references, their keys, and what is said to be erased (L3, S3)."""
+"""Verification of what stands beside the log: references, their keys, and what is erased (L3, S1, S3)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class References:
     """Whether the references of the log (L3) still stand for the conversations that they were made for.
 
     They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
-    Others may write meanwhile: a reference is stored before the first event that names it, and a key before the
-    first that it encrypts, so what does not fit to what was there at first is looked up again before it is said.
+    Others may write meanwhile: a reference is stored before the first event that names it, and a key before
+    the first that it encrypts, so what does not fit to what was there at first is looked up again.
     """
 
     def __init__(self, log: Subjects, payloads: PayloadReader) -> None:
@@ -94,9 +94,9 @@ class References:
     def check_erasures(self) -> Iterator[Finding]:
         """Whether exactly those are erased that the log says are, here and by the keys (S3).
 
-        A request and its mark are stored at once: so what was marked at first must have been come across by now,
-        and what was come across must be marked by now. The keys know of it before the log does, and destroy a key
-        after that.
+        A request and its mark are stored at once: so what was marked at first must have been come across by
+        now, and what was come across must be marked by now. The keys know of it before the log does, and a
+        key is destroyed after that.
         """
         marked = {one.reference for one in self._at_first.values() if one.state == "erased"}
         for reference in sorted(marked - self._requests.keys()):

@@ -47,8 +47,8 @@ class _Erased:
 class KeyRing:
     """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
 
-    Threads may share one. ``provider`` is asked for when it is needed first. A log that ``is_new`` when it gets
-    its first key holds encrypted payloads only: whoever can write to it and has no keys cannot put others there.
+    Threads may share one. ``provider`` is asked for when it is needed first. A log that ``is_new`` when it
+    gets its first key holds encrypted payloads only: whoever has no keys cannot put others there.
     """
 
     def __init__(

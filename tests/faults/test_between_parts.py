@@ -1,4 +1,6 @@
-"""Where keys, erasures, signers, witnesses and bundles meet (K1 to K5, S1, S3): all at once, or one of another ledger."""
+"""Where keys, erasures, signers, witnesses and bundles meet (K1 to K5, S1, S3), all at once, or one of
+another ledger.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def test_what_is_erased_during_a_rebuild_stays_away(victim: Victim) -> None:  # 
         assert ledger.verify().findings == ()
 
 
-def test_a_key_that_comes_while_its_conversation_is_erased_is_destroyed(victim: Victim) -> None:  # S3
+def test_a_key_that_comes_while_its_conversation_is_erased_is_destroyed(
+    victim: Victim,
+) -> None:  # S3
     """A worker that asked for a key before the erasure began, and records before it is requested."""
     with victim.opened() as ledger, victim.opened() as other:
         parts = other._parts
@@ -166,7 +170,9 @@ def test_nothing_is_erased_where_another_key_would_be_destroyed(
 # --- keys that are not there ---
 
 
-def test_without_keys_the_seal_is_checked_and_it_is_said_that_no_more_is(victim: Victim) -> None:  # S3
+def test_without_keys_the_seal_is_checked_and_it_is_said_that_no_more_is(
+    victim: Victim,
+) -> None:  # S3
     shutil.rmtree(keys_of(victim))
     shutil.rmtree(victim.checkpoints)
     assert victim.verify().findings == ()
@@ -281,7 +287,9 @@ def test_a_bundle_does_not_hide_by_an_erasure_that_was_made_up(
         bundle_verifier.verify(path, keys)
 
 
-def test_what_was_erased_stays_erased_in_a_ledger_without_its_tombstones(victim: Victim) -> None:  # S3
+def test_what_was_erased_stays_erased_in_a_ledger_without_its_tombstones(
+    victim: Victim,
+) -> None:  # S3
     """It is an error, never an event that reads as erased; verification names the request."""
     with data_keys(victim) as connection:
         connection.execute("DELETE FROM erasures")

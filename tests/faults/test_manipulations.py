@@ -100,7 +100,9 @@ def size_of(checkpoint: str) -> int:
     return int(checkpoint.split("\n")[1])
 
 
-def test_a_replaced_signer_is_told_by_the_published_key(ledger: Original, tmp_path: Path) -> None:  # K2
+def test_a_replaced_signer_is_told_by_the_published_key(
+    ledger: Original, tmp_path: Path
+) -> None:  # K2
     keys = ledger.built.verifier_keys()
     victim = ledger.copied(tmp_path / "copy")
     signer_replaced(victim)

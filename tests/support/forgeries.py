@@ -1,4 +1,4 @@
-"""How rows of the log are forged: with hashes that fit, as anybody can make them, and with keys, for whoever has them."""
+"""How rows of the log are forged: with hashes that fit, as anybody can make them, and with keys."""
 
 from __future__ import annotations
 

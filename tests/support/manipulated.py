@@ -6,7 +6,6 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-
 from pathlib import Path
 
 import psycopg
@@ -24,7 +23,8 @@ RUN = (SCOPE, WINDOWED, "run-1")
 TURNS = list(growing(12, {2: "Never spend more than 500 euros. "}))
 
 # Where things stand in the history below: of GOOD two summaries and an import, of OTHER a summary, a
-# delivery, a summary of GONE and its erasure, a window with a pin, a chunk and a delivery, and what came later.
+# delivery, a summary of GONE and its erasure, a window with a pin, a chunk and a delivery, and what came
+# later.
 FIRST, STARTED, SUMMARY, IMPORTED, OTHER_CLAIM, OTHER_SUMMARY, DELIVERY = 2, 4, 5, 6, 7, 9, 10
 GONE_CLAIM, GONE_SUMMARY, REQUESTED, PIN, CHUNK = 11, 13, 14, 16, 19
 LATE_CLAIM, LAST, SIZE = 21, 23, 24

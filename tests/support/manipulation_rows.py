@@ -1,8 +1,8 @@
 """The rows of the manipulation matrix (K4): what is changed, and what finds it.
 
-Each row is one function that changes a ledger of ``manipulated.py``. ``found`` is what verification says then,
-as code and index, with the ledger's own keys and its folder of checkpoints; ``by_witness`` what is added where
-a witness is asked as well. ``requests`` is what becomes of the requests that are assembled from it.
+Each row is one function that changes a ledger of ``manipulated.py``. ``found`` is what verification says
+then, as code and index, with the ledger's own keys and its folder of checkpoints; ``by_witness`` what is
+added where a witness is asked as well. ``requests`` is what becomes of the requests that are assembled.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Table:
     def __init__(self) -> None:
         self.rows: list[Manipulation] = []
 
-    def row(  # noqa: PLR0913 - the columns of the table
+    def row(
         self,
         group: str,
         what: str,

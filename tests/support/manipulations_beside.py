@@ -200,7 +200,7 @@ def verifier_keys_of_another(victim: Victim) -> None:
 @row(
     KEYS,
     "a new signer's key, and new checkpoints signed by it",
-    note="the log is as it was; `--key`, with the key that was published, tells it, and a witness cosigns no more",
+    note="the log is as it was; `--key` with the published key tells it, and a witness cosigns no more",
 )
 def signer_replaced(victim: Victim) -> None:
     (keys_of(victim) / "signer-keys").unlink()

@@ -37,12 +37,12 @@ from manipulations import Victim
 from manipulations_beside import data_keys
 
 from compaction_ledger.domain.events import SummaryImported
+from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.window.events import ChunkCompleted
 from compaction_ledger.domain.window.structure import StructuredSummary
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.rows import Row
 from compaction_ledger.infrastructure.event_store.streams import range_stream
-from compaction_ledger.domain.log import RangeKey
 
 OF_HASHES = Table()
 row = OF_HASHES.row
@@ -195,7 +195,7 @@ REPLAYED = "A summary replayed behind the last event; chained and sealed, head s
 def _replay(
     victim: Victim, last: Row, index: int, *, as_json: bool = False, by_keys: bool = False
 ) -> None:
-    """Append the summary of ``index`` to the stream of ``last``: as it is stored, as JSON, or encrypted anew."""
+    """Append the summary of ``index`` to another stream: as it is stored, as JSON, or encrypted anew."""
     source = victim.rows()[index]
     made = behind(last, source.topic, source.payload, SIZE)
     if as_json or by_keys:
@@ -302,7 +302,7 @@ def import_made_up_plain(victim: Victim) -> None:
     MADE_UP,
     "an import, encrypted",
     requests="changed",
-    note="needs the keys, and is then as if it had been recorded: who can write as the software does is not told from it",
+    note="needs the keys: who writes as the software does is not told from it",
 )
 def import_made_up(victim: Victim) -> None:
     made, plain = _made_up_import(victim)
@@ -338,11 +338,10 @@ def _rewritten(victim: Victim, index: int, *, by_keys: bool) -> None:
     requests="without it",
 )
 def rewritten_plain(victim: Victim) -> None:
+    plain = with_forged_text(victim, SUMMARY)
     put_resealed(
         victim,
-        lambda rows, plain=with_forged_text(victim, SUMMARY): [
-            one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows
-        ],
+        lambda rows: [one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows],
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from manipulated import (
     CHUNK,
-    PIN,
     DELIVERY,
     FIRST,
     GONE_CLAIM,
@@ -16,6 +15,7 @@ from manipulated import (
     OTHER,
     OTHER_CLAIM,
     OTHER_SUMMARY,
+    PIN,
     REQUESTED,
     SIZE,
     STARTED,

@@ -37,9 +37,7 @@ def text_rewritten(victim: Victim) -> None:
     plain = with_forged_text(victim, SUMMARY)
     put_resealed(
         victim,
-        lambda rows: [
-            one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows
-        ],
+        lambda rows: [one._replace(payload=plain) if one.idx == SUMMARY else one for one in rows],
     )
 
 
@@ -56,7 +54,10 @@ def checkpoints_of_an_old_signer(victim: Victim) -> None:
 
 def old_signer_on_a_rewritten_log(victim: Victim) -> None:
     checkpoints_of_an_old_signer(victim)
-    put_resealed(victim, lambda rows: [one for one in rows if one.idx < GONE_CLAIM or one.idx > GONE_CLAIM + 2])
+    put_resealed(
+        victim,
+        lambda rows: [one for one in rows if one.idx not in range(GONE_CLAIM, GONE_CLAIM + 3)],
+    )
 
 
 def announcement_changed(victim: Victim) -> None:
@@ -70,19 +71,63 @@ def kept_hashes_changed(victim: Victim) -> None:
     victim.grow("c-more")
 
 
+BOTH = "both heads are said"
+
 SIGNINGS = [
-    Signing("the tail cut off behind the newest checkpoint's size, and the head set back", tail_cut_off, "smaller_tree", "both heads are said"),
-    Signing("a text rewritten with valid hashes", text_rewritten, "inconsistent_tree", "both heads are said"),
-    Signing("an old backup restored and continued", restored_and_continued, "inconsistent_tree", "both heads are said"),
-    Signing("an old backup restored, with its checkpoints", restored_with_keys, None, "the signer cannot know; a witness refuses to cosign"),
+    Signing(
+        "the tail cut off behind the newest checkpoint's size, and the head set back",
+        tail_cut_off,
+        "smaller_tree",
+        BOTH,
+    ),
+    Signing("a text rewritten with valid hashes", text_rewritten, "inconsistent_tree", BOTH),
+    Signing(
+        "an old backup restored and continued", restored_and_continued, "inconsistent_tree", BOTH
+    ),
+    Signing(
+        "an old backup restored, with its checkpoints",
+        restored_with_keys,
+        None,
+        "the signer cannot know; a witness refuses to cosign",
+    ),
     Signing("an event deleted", middle_deleted, "damaged_log"),
-    Signing("an envelope changed that was signed", envelope, None, "the leaf is as it was signed; verification says it"),
+    Signing(
+        "an envelope changed that was signed",
+        envelope,
+        None,
+        "the leaf is as it was signed; verification says it",
+    ),
     Signing("an envelope changed that was not signed yet", late_envelope, "damaged_log"),
-    Signing("a second signer with an old folder of checkpoints", checkpoints_of_an_old_signer, None, "what it signs goes on from all that was signed: the store tells what was announced"),
-    Signing("a second signer with an old folder, and a log that was rewritten meanwhile", old_signer_on_a_rewritten_log, "inconsistent_tree"),
+    Signing(
+        "a second signer with an old folder of checkpoints",
+        checkpoints_of_an_old_signer,
+        None,
+        "it goes on from all that was signed: the store tells what was announced",
+    ),
+    Signing(
+        "a second signer with an old folder, and a log that was rewritten meanwhile",
+        old_signer_on_a_rewritten_log,
+        "inconsistent_tree",
+        BOTH,
+    ),
     Signing("what was announced, changed", announcement_changed, "inconsistent_tree"),
     Signing("the newest checkpoint changed", checkpoint_changed, "bad_signature"),
-    Signing("a checkpoint of another log among the copies", checkpoint_of_another, None, "it is no beginning of anything; verification says so"),
-    Signing("hashes that are kept, changed", kept_hashes_changed, None, "they are made again from the leaves"),
-    Signing("the signer's key deleted", signer_keys_deleted, "not_signed", "a new key does not go on where nobody knows the old one"),
+    Signing(
+        "a checkpoint of another log among the copies",
+        checkpoint_of_another,
+        None,
+        "it is no beginning of anything; verification says so",
+    ),
+    Signing(
+        "hashes that are kept, changed",
+        kept_hashes_changed,
+        None,
+        "they are made again from the leaves",
+    ),
+    Signing(
+        "the signer's key deleted",
+        signer_keys_deleted,
+        "not_signed",
+        "a new key does not go on where nobody knows the old one",
+    ),
 ]

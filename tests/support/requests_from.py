@@ -15,7 +15,6 @@ from window_runs import BUDGET, RememberingSummarizer, window_on
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import LedgerError
 
-
 CONVERSATIONS = (GOOD, OTHER, LATE)
 _NOTICE = "do not stand here and are not summarized"
 

@@ -47,7 +47,7 @@ class Eraser:
     def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
         """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was.
 
-        Raises :class:`DamagedLog`, before anything is done, where it is not sure which key is to be destroyed.
+        Raises :class:`DamagedLog`, before anything is done, where it is not sure which key to destroy.
         """
         check_id(scope, "scope")
         check_id(conversation, "conversation")

@@ -147,7 +147,10 @@ def _compare(
         there = set(rows[table])
         missing = [row for row in wanted if row not in there]
         more = sorted(there - set(wanted), key=repr)
-        for what, differing in (("does not hold what the log says", missing), ("holds what the log does not say", more)):
+        for what, differing in (
+            ("does not hold what the log says", missing),
+            ("holds what the log does not say", more),
+        ):
             for row in differing:
                 if not was_erased(*models.conversation_of(table, row)):
                     yield Finding("read_model", f"table {table} {what}: {_short(row)}")
