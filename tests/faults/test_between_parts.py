@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from command_line import call
@@ -210,7 +211,8 @@ def test_the_command_says_it_plainly(victim: Victim, monkeypatch: pytest.MonkeyP
 
 def test_a_ledger_may_be_mixed_if_somebody_means_it(tmp_path: Path) -> None:  # S1
     path = tmp_path / "ledger.db"
-    for number, encryption in enumerate(("on", "off", "on")):
+    modes: list[Literal["on", "off"]] = ["on", "off", "on"]
+    for number, encryption in enumerate(modes):
         with Ledger.open(path, settings=Settings(encryption=encryption)) as ledger:
             fill(ledger._parts, 40, f"c-{number}")
             bring_in(ledger._parts, present_job(ledger._parts, conversation=f"c-{number}"))
@@ -220,11 +222,12 @@ def test_a_ledger_may_be_mixed_if_somebody_means_it(tmp_path: Path) -> None:  # 
 
 def test_a_ledger_that_was_plain_goes_on_encrypted(tmp_path: Path) -> None:  # S1
     path = tmp_path / "ledger.db"
-    for encryption, prompts in (("off", 0), ("on", 10)):
+    modes: list[Literal["on", "off"]] = ["off", "on"]
+    for number, encryption in enumerate(modes):
         with Ledger.open(path, settings=Settings(encryption=encryption)) as ledger:
-            if not prompts:
+            if not number:
                 fill(ledger._parts, 60)
-            bring_in(ledger._parts, present_job(ledger._parts, prompts))
+            bring_in(ledger._parts, present_job(ledger._parts, 10 * number))
             assert ledger.verify().findings == ()
 
 

@@ -34,7 +34,7 @@ class Manipulation:
     @property
     def name(self) -> str:
         """How the test is named."""
-        return self.change.__name__  # type: ignore[attr-defined]
+        return self.change.__name__
 
 
 class Table:

@@ -26,7 +26,7 @@ class Signing:
     @property
     def name(self) -> str:
         """How the test is named."""
-        return self.change.__name__  # type: ignore[attr-defined]
+        return self.change.__name__
 
 
 def tail_cut_off(victim: Victim) -> None:
