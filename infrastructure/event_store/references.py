@@ -103,7 +103,7 @@ class References:
             yield self._made_up(reference, "is marked as erased")
         for reference in sorted(self._destroyed_at_first - marked - self._requests.keys()):
             yield self._made_up(reference, "is erased by the keys")
-        now = self._log.subjects() if self._requests else {}
+        now = self._log.subjects()
         forgotten = self._payloads.forgotten()
         for reference, index in self._requests.items():
             subject = now.get(reference)

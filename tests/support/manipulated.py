@@ -95,11 +95,8 @@ class PostgresOriginal(Original):
         with self._connected() as connection:
             for number, (table, columns) in enumerate(self._tables.items()):
                 saved = self._saved(number)
-                connection.execute(f"CREATE TABLE {saved} (LIKE {table} INCLUDING ALL)")
-                connection.execute(
-                    f"INSERT INTO {saved} ({columns}) OVERRIDING SYSTEM VALUE"
-                    f" SELECT {columns} FROM {table}"
-                )
+                connection.execute(f"CREATE TABLE {saved} (LIKE {table} INCLUDING ALL)".encode())
+                connection.execute(_copying(table, saved, columns))
 
     def copied(self, folder: Path) -> PostgresVictim:
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
@@ -108,15 +105,15 @@ class PostgresOriginal(Original):
             connection.execute("SET session_replication_role = replica")  # no triggers
             for table in there.keys() - self._tables.keys():  # of read models that were rebuilt
                 if "saved_" not in table:
-                    connection.execute(f"DROP TABLE {table}")
+                    connection.execute(f"DROP TABLE {table}".encode())
             for number, (table, columns) in enumerate(self._tables.items()):
                 saved = self._saved(number)
                 if table not in there:
-                    connection.execute(f"CREATE TABLE {table} (LIKE {saved} INCLUDING ALL)")
-                connection.execute(
-                    f"DELETE FROM {table}; INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE"
-                    f" SELECT {columns} FROM {saved}"
-                )
+                    connection.execute(
+                        f"CREATE TABLE {table} (LIKE {saved} INCLUDING ALL)".encode()
+                    )
+                connection.execute(f"DELETE FROM {table}".encode())
+                connection.execute(_copying(saved, table, columns))
         return PostgresVictim(self._ledger.url, _settings(folder), self._ledger)
 
     def _connected(self) -> psycopg.Connection:
@@ -124,6 +121,13 @@ class PostgresOriginal(Original):
 
     def _saved(self, number: int) -> str:
         return f'"{self._ledger.address.schema}".saved_{number}'
+
+
+def _copying(source: str, target: str, columns: str) -> bytes:
+    """The statement that copies all rows of one table into another."""
+    return (
+        f"INSERT INTO {target} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {source}"
+    ).encode()
 
 
 def _tables(ledger: PgLedger) -> dict[str, str]:
