@@ -720,7 +720,7 @@ def test_verification_beside_writers_finds_nothing(backend: Backend) -> None:
 def test_a_conversation_that_begins_during_a_verification_is_no_finding(backend: Backend) -> None:
     """Its reference (L3) is not among those that were read before the first event was looked at."""
     writer, auditor = backend.open(), Ledger(backend.open(), Settings())
-    for number in range(40):
+    for number in range(90):
         Worker(writer, made_up_job(number * 10), f"w{number}").complete()
     begun: list[int] = []
 
@@ -731,7 +731,7 @@ def test_a_conversation_that_begins_during_a_verification_is_no_finding(backend:
 
     found = auditor.verify(begin_another)
     assert found.findings == ()
-    assert (begun, found.events) == ([100], 123)
+    assert (begun, found.events) == ([256], 273)
 
 
 # --- rebuilding (P3) ----------------------------------------------------------------------------
