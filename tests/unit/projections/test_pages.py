@@ -117,7 +117,7 @@ def test_what_was_read_before_an_erasure_is_read_again() -> None:  # S3
         assert pages.is_current()
         log.erased += 1
         assert not pages.is_current()
-        assert pages.at(0) == range(2)
+        assert len(pages.at(0)) == 2
         assert pages.is_current()
         assert [start for start, _, _ in log.read_by].count(0) == 2
         log.erased += 1  # the page ahead is read already, and is not used
