@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -62,6 +62,10 @@ class Subject(NamedTuple):
         return bool(self.scope)
 
 
+WasErased = Callable[[str, str], bool]
+"""Whether a conversation, by its scope and id, was erased."""
+
+
 class Erasures(Protocol):
     """What is known of erasures outside the database, so that no restored backup revives anything (S3)."""
 
@@ -71,6 +75,10 @@ class Erasures(Protocol):
 
     def was_erased(self, scope: str, conversation: str) -> bool:
         """Whether :meth:`check` would raise."""
+        ...
+
+    def since(self) -> WasErased:
+        """What tells of a conversation, later on, whether it was not completely erased by now, and is."""
         ...
 
     def begin(self, subject: Subject) -> None:
@@ -105,8 +113,17 @@ class ErasableLog(Protocol):
         """The subject of a conversation; it is given one, without a key, where it has none."""
         ...
 
-    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
-        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+    def unfinished(self, begun: Iterable[str], was_erased: WasErased) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, or whose name ``was_erased``, and that still
+        have a name."""
+        ...
+
+    def check_key(self, subject: Subject) -> None:
+        """Raise :class:`DamagedLog` where the subject's events are encrypted with another key than it has."""
+        ...
+
+    def with_key(self, subject: Subject) -> Subject:
+        """The subject with the key that it has in the store now."""
         ...
 
     def request_erasure(self, subject: Subject) -> int:

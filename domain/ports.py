@@ -128,6 +128,10 @@ class Log(Protocol):
         """How many facts are sealed."""
         ...
 
+    def erasures(self) -> int:
+        """A number that changes with every erasure (S3): what was read before may be erased since. Cheap."""
+        ...
+
     def load(self, key: RangeKey) -> RangeState:
         """The state of a range, from its facts. Raises :class:`DamagedLog`."""
         ...

@@ -38,7 +38,10 @@ class Follower:
         with Pages(log, size, self.batch) as pages:
             while position < size:
                 if is_free:
-                    reached = self.store.change(_applying(at.number, position, pages.at(position)))
+                    page = pages.at(position)
+                    reached = self.store.change(
+                        _applying(at.number, position, page, pages.is_current)
+                    )
                     is_free = reached is not None
                 elif self.content and pauses.are_over:
                     break
@@ -66,18 +69,23 @@ def wait(store: Store, pauses: Pauses) -> None:
 
 
 def _applying(
-    number: int, position: int, entries: Sequence[Recorded]
+    number: int,
+    position: int,
+    entries: Sequence[Recorded],
+    is_current: Callable[[], bool],
 ) -> Callable[[Session], int | None]:
     """What applies a batch to a generation at this position, and returns the position it has then.
 
-    Another follower may have been faster: then nothing is done. ``None`` while another has the generation.
+    Another follower may have been faster: then nothing is done, and neither where something was erased since
+    the batch was read. Who erases deletes rows while nobody has the generation: so no row comes back (S3).
+    ``None`` while another has the generation.
     """
 
     def work(session: Session) -> int | None:
         at = session.hold(number)
         if at is None:
             return None
-        if at.position != position:
+        if at.position != position or not is_current():
             return at.position
         _apply(session, at, entries)
         session.advance(number, position + len(entries))

@@ -35,6 +35,7 @@ from compaction_ledger.projections.records import (
     WindowChunkRecord,
     WindowDeliveryRecord,
     WindowPinRecord,
+    columns,
 )
 from compaction_ledger.projections.watched import WatchedRows, row_of
 
@@ -175,13 +176,25 @@ class MemoryReadModels:
                 for kind in RECORDS
             }
 
+    @staticmethod
+    def conversation_of(table: str, row: Sequence[object]) -> tuple[str, str]:
+        """The scope and conversation of a row, as :meth:`records` gives it."""
+        kind = next(kind for kind in RECORDS if kind.table == table)
+        names = columns(kind)
+        return str(row[names.index("scope")]), str(row[names.index("conversation")])
+
     def snapshot(self) -> tuple[int, str, RecordValues]:
         """Position, registry fingerprint and records, as they are at one moment."""
         with self._lock:
             return self._position, self.registry_fingerprint(), self.records()
 
-    def catch_up(self, log: Log, progress: Progress | None = None) -> int:
-        return self._follow(log, None, progress)
+    def catch_up(
+        self,
+        log: Log,
+        progress: Progress | None = None,
+        on_fact: Callable[[Recorded], None] | None = None,
+    ) -> int:
+        return self._follow(log, on_fact, progress)
 
     def _follow(
         self, log: Log, begin: Callable[[Recorded], None] | None, progress: Progress | None
@@ -201,10 +214,16 @@ class MemoryReadModels:
                 progress(self._position, max(size, self._position))
         return self._position
 
-    def follow_to(self, log: Log, stop: int, progress: Progress | None = None) -> int:
+    def follow_to(
+        self,
+        log: Log,
+        stop: int,
+        progress: Progress | None = None,
+        on_fact: Callable[[Recorded], None] | None = None,
+    ) -> int:
         """Apply what is missing up to ``stop`` and no further, and stop there from now on."""
         self._stop = stop
-        return self.catch_up(log, progress)
+        return self.catch_up(log, progress, on_fact)
 
     def changes_to(
         self, log: Log, stop: int, progress: Progress | None = None

@@ -12,6 +12,8 @@ from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.ports import Log
 
 Page = Sequence[Recorded]
+_Read = tuple[int, Page]
+"""A page, and the number of erasures before it was read."""
 
 
 class Pages:
@@ -19,6 +21,7 @@ class Pages:
 
     Where more than one page is left, the next one is read and checked in a thread of its own: so the
     database works at one while we work at the other. The thread has ended when the context has.
+    What was read before an erasure is read again (S3): ask :meth:`is_current` before a page is used.
     """
 
     def __init__(self, log: Log, stop: int, size: int) -> None:
@@ -27,8 +30,9 @@ class Pages:
         self._size = size
         self._first = max(1, size // 8)  # while it is read, nothing else can be done
         self._reader: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, Future[Page]] | None = None
-        self._page: tuple[int, Page] = (-1, ())
+        self._ahead: tuple[int, Future[_Read]] | None = None
+        self._start = -1
+        self._read: _Read = (0, ())
 
     def __enter__(self) -> Self:
         return self
@@ -44,26 +48,34 @@ class Pages:
 
     def at(self, start: int) -> Page:
         """The page that begins with index ``start``. Raises :class:`DamagedLog`."""
-        if self._page[0] != start:
-            self._page = (start, self._take(start))
-            self._read_ahead(start + len(self._page[1]))
-        return self._page[1]
+        if self._start != start or not self.is_current():
+            self._start, self._read = start, self._take(start)
+            self._read_ahead(start + len(self._read[1]))
+        return self._read[1]
 
-    def _take(self, start: int) -> Page:
+    def is_current(self) -> bool:
+        """Whether nothing was erased since the page was read."""
+        return self._read[0] == self._log.erasures()
+
+    def _take(self, start: int) -> _Read:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == start:
-            return ahead[1].result()
-        return self._read(start, self._size if self._stop - start <= self._size else self._first)
+            read = ahead[1].result()
+            if read[0] == self._log.erasures():
+                return read
+        size = self._size if self._stop - start <= self._size else self._first
+        return self._read_from(start, size)
 
     def _read_ahead(self, start: int) -> None:
         if start >= self._stop:
             return
         if self._reader is None:
             self._reader = ThreadPoolExecutor(1, "compaction-ledger-pages")
-        self._ahead = (start, self._reader.submit(self._read, start, self._size))
+        self._ahead = (start, self._reader.submit(self._read_from, start, self._size))
 
-    def _read(self, start: int, limit: int) -> Page:
+    def _read_from(self, start: int, limit: int) -> _Read:
+        erasures = self._log.erasures()
         page = self._log.read(start, limit, self._stop)
         if not page:  # the log said that it was longer
             raise DamagedLog("an event is missing here", index=start)
-        return page
+        return erasures, page

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from compaction_ledger.domain.erasure import (
     ErasureFact,
     ErasureRequested,
     Subject,
+    WasErased,
 )
 from compaction_ledger.domain.errors import (
     ConcurrentAppend,
@@ -53,9 +55,10 @@ from compaction_ledger.infrastructure.event_store.cipher import (
     PayloadCipher,
     PayloadReader,
 )
-from compaction_ledger.infrastructure.event_store.envelope import Fields, parse_fields
+from compaction_ledger.infrastructure.event_store.envelope import Fields, key_of, parse_fields
 from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
+from compaction_ledger.infrastructure.event_store.places import check_place
 from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
@@ -84,6 +87,7 @@ class SealedRecorder(Protocol):
     def subjects(self) -> Mapping[str, Subject]: ...
     def find_subject(self, scope: str, conversation: str) -> Subject | None: ...
     def subject_of(self, reference: str) -> Subject | None: ...
+    def keys_of(self, reference: str) -> set[str]: ...
     def blank(self, reference: str) -> int: ...
     def clock(self) -> int: ...
 
@@ -120,6 +124,7 @@ class LedgerLog(Application[UUID]):
         self._given_recorder = recorder
         self._cipher = cipher
         self._subjects: dict[tuple[str, str], Subject] = {}
+        self._names: dict[str, tuple[str, str]] = {}  # of references, as far as they were looked up
         super().__init__()
 
     # --- how the application is put together: nothing from the environment ---
@@ -150,6 +155,10 @@ class LedgerLog(Application[UUID]):
     def size(self) -> int:
         """How many facts are sealed."""
         return self.sealed.head()[0]
+
+    def erasures(self) -> int:
+        """A number that changes with every erasure."""
+        return self._cipher.revision()
 
     def load(self, key: RangeKey) -> RangeState:
         """The state of a range; empty where nothing has happened yet."""
@@ -212,6 +221,7 @@ class LedgerLog(Application[UUID]):
         payloads = self._cipher.reader()
         for row in self.sealed.rows_at(indices):
             try:
+                self._check_beginning(row)
                 found[row.idx] = self._one(row, payloads)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
@@ -226,17 +236,24 @@ class LedgerLog(Application[UUID]):
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """The facts of one stream, each checked against its seal."""
-        return self._recorded(self.sealed.rows_of(stream))
+        rows = self.sealed.rows_of(stream)
+        for before, row in pairwise(rows):
+            _check_encrypted(before, row)
+        return self._recorded(rows)
 
     def verify(
         self, progress: Progress | None = None, on_leaves: OnLeaves | None = None
     ) -> Iterator[Finding]:
         """Check the whole seal (L1, L3). Whether a payload can be read is seen when it is (A10)."""
+        payloads: PayloadReader = PLAIN
         try:
             payloads = self._cipher.reader()
-        except StoreError:  # an auditor may have no keys, and the seal needs none
-            payloads = PLAIN
-        return verify_seal(self.sealed, progress, on_leaves, payloads)
+            payloads.forgotten()
+        except StoreError as error:
+            yield Finding("keys", f"the seal is checked without the keys: {error}")
+        for subject in self.sealed.subjects().values():
+            self._name(subject)
+        yield from verify_seal(self.sealed, progress, on_leaves, payloads)
 
     # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
 
@@ -248,14 +265,39 @@ class LedgerLog(Application[UUID]):
         """The subject of a conversation; it is given one, without a key, where it has none."""
         return self.sealed.subject(scope, conversation, secrets.token_hex(16))
 
-    def unfinished(self, begun: Iterable[str]) -> Sequence[Subject]:
-        """The subjects whose erasure was requested or ``begun``, and that still have a name."""
+    def unfinished(self, begun: Iterable[str], was_erased: WasErased) -> Sequence[Subject]:
+        """The subjects whose erasure was requested or ``begun``, and that still have a name.
+
+        And those whose name ``was_erased`` under another reference, which a late writer has left.
+        """
         begun = set(begun)
         return [
             subject
             for subject in self.sealed.subjects().values()
-            if subject.is_named and (subject.state == "erased" or subject.reference in begun)
+            if subject.is_named
+            and (
+                subject.state == "erased"
+                or subject.reference in begun
+                or was_erased(subject.scope, subject.conversation)
+            )
         ]
+
+    def check_key(self, subject: Subject) -> None:
+        """Raise :class:`DamagedLog` where events of the subject name another key than it has.
+
+        To destroy that one would leave them readable, and say that they were erased.
+        """
+        others = self.sealed.keys_of(subject.reference) - {subject.key}
+        if others:
+            raise DamagedLog(
+                f"reference {subject.reference} has the key {subject.key or 'none'}, and events of it name "
+                f"{', '.join(sorted(others))}: what is in the table of references was changed"
+            )
+
+    def with_key(self, subject: Subject) -> Subject:
+        """The subject with the key that it has in the store now."""
+        known = self.sealed.subject_of(subject.reference)
+        return subject if known is None else subject._replace(key=known.key)
 
     def request_erasure(self, subject: Subject) -> int:
         """Record the request, once; from then on the store refuses all else of the subject (S3)."""
@@ -290,7 +332,24 @@ class LedgerLog(Application[UUID]):
         return [self._one(row, payloads) for row in rows]
 
     def _one(self, row: Row, payloads: PayloadReader) -> Recorded:
-        return recorded(row, payloads) if row.payload else self._blanked(row, payloads)
+        return recorded(row, payloads, self._names) if row.payload else self._blanked(row, payloads)
+
+    def _check_beginning(self, row: Row) -> None:
+        """Look up what an event that is read alone must fit to, where that is not known yet."""
+        fields = parse_fields(row.envelope) if type(row.envelope) is bytes else None
+        if fields is None:
+            return
+        if fields[8] not in self._names:
+            subject = self.sealed.subject_of(fields[8])
+            if subject is not None:
+                self._name(subject)
+        if not fields[1] and fields[0] not in ERASURE_EVENTS:
+            for before in self.sealed.rows_before([(fields[7], int(fields[9]) - 1)]):
+                _check_encrypted(Row._make(before), row)
+
+    def _name(self, subject: Subject) -> None:
+        if subject.is_named:
+            self._names[subject.reference] = (subject.scope, subject.conversation)
 
     def _blanked(self, row: Row, payloads: PayloadReader) -> Recorded:
         """An event without a payload: that was removed with its conversation (S3), or it is damage."""
@@ -346,6 +405,8 @@ class LedgerLog(Application[UUID]):
             if known is None or key:
                 reference = secrets.token_hex(16) if known is None else known.reference
                 known = self.sealed.subject(scope, conversation, reference, key)
+                # What was erased in between has a free name again, and must not get a new reference (S3).
+                self._cipher.check(scope, conversation)
                 self._subjects[scope, conversation] = known
         return known
 
@@ -376,12 +437,19 @@ def _projector(
     ) -> Folded[State] | None:
         state = before.state if before else empty
         stream = before.id if before else None
+        key = ""
         for event in events:
             stream = event.originator_id
             if event.originator_version != state.version + 1:
                 raise DamagedLog(f"stream {stream.hex} has no event {state.version + 1}")
             if type(event.fact) not in kinds:
                 raise DamagedLog(f"{type(event.fact).__name__} is no fact of stream {stream.hex}")
+            if key and not event.key:
+                raise DamagedLog(
+                    f"event {event.originator_version} of stream {stream.hex} is not encrypted, "
+                    "as those before it are"
+                )
+            key = event.key
             state = evolve(state, event.fact)
         return Folded(stream, state.version, state) if stream else None
 
@@ -400,8 +468,22 @@ def _stream_of(subject: str, key: StreamKey) -> UUID:
     return window_stream(subject, key)
 
 
-def recorded(row: Row, payloads: PayloadReader = PLAIN) -> Recorded:
-    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`."""
+_NO_NAMES: Mapping[str, tuple[str, str]] = {}
+
+
+def _check_encrypted(before: Row, row: Row) -> None:
+    """Raise :class:`DamagedLog` where encryption ends in the middle of a stream: it never does (S1)."""
+    if key_of(before.payload) and not key_of(row.payload) and row.payload:
+        raise DamagedLog("it is not encrypted, as its stream is before it", index=row.idx)
+
+
+def recorded(
+    row: Row, payloads: PayloadReader = PLAIN, names: Mapping[str, tuple[str, str]] = _NO_NAMES
+) -> Recorded:
+    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`.
+
+    ``names`` are the conversations that references stand for; one that is not among them may be any.
+    """
     index, stream, version, topic, state, envelope, leaf = row
     fields = sealed_fields(index, stream, version, topic, state, envelope or b"", leaf or b"")
     if payloads.is_erased(fields[8]) and fields[0] not in ERASURE_EVENTS:
@@ -411,6 +493,7 @@ def recorded(row: Row, payloads: PayloadReader = PLAIN) -> Recorded:
     except DamagedLog as error:
         raise DamagedLog(str(error), index=index) from error
     fact = codec.decode(topic, payload, index)
+    check_place(fact, stream, fields[8], names.get(fields[8]), index)
     return Recorded(index, stream, version, int(fields[5]), fact)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from compaction_ledger.domain.errors import KeyMissing
@@ -10,6 +11,17 @@ from compaction_ledger.infrastructure.event_store.envelope import key_of
 
 class PayloadReader(Protocol):
     """Opens payloads, as of one moment: for a batch of rows."""
+
+    def may_be_plain(self) -> bool:
+        """Whether the log may hold payloads that are not encrypted, beside those that tell of erasures."""
+        ...
+
+    def forgotten(self) -> Mapping[str, str] | None:
+        """The subjects of which nothing is read any more, and how far their erasures have come.
+
+        ``None`` where the keys are not here to tell.
+        """
+        ...
 
     def is_erased(self, reference: str, /) -> bool:
         """Whether nothing of this subject is read any more (S3)."""
@@ -46,6 +58,10 @@ class PayloadCipher(PayloadReader, Protocol):
         """What opens payloads by what is known of erasures now."""
         ...
 
+    def revision(self) -> int:
+        """A number that changes with every erasure. Cheap."""
+        ...
+
     def check(self, scope: str, conversation: str, /) -> None:
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""
         ...
@@ -77,9 +93,20 @@ class PlainPayloads:
         """Of no subject."""
         return False
 
+    def may_be_plain(self) -> bool:
+        """All are."""
+        return True
+
+    def forgotten(self) -> None:
+        """There are no keys."""
+
     def reader(self) -> PayloadReader:
         """Itself."""
         return self
+
+    def revision(self) -> int:
+        """There are none."""
+        return 0
 
     def check(self, _scope: str, _conversation: str) -> None:
         """None is known to be erased."""

@@ -12,6 +12,7 @@ from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 from compaction_ledger.domain.facts import Fact
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.cipher import PayloadCipher
+from compaction_ledger.infrastructure.event_store.envelope import key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +51,6 @@ class FactMapper(Mapper[UUID]):
         stream = originator_id if isinstance(originator_id, UUID) else UUID(originator_id)
         version, topic = stored_event.originator_version, stored_event.topic
         payload = self._payloads.decrypt(stream.hex, version, topic, stored_event.state)
-        return StreamEvent(stream, version, codec.decode(topic, payload))
+        return StreamEvent(
+            stream, version, codec.decode(topic, payload), key_of(stored_event.state)
+        )

@@ -17,6 +17,7 @@ from compaction_ledger.infrastructure.event_store.sealing import (
     check_not_erased,
     check_time,
     is_plain_of,
+    keys_named,
     seal,
     stream_hex,
 )
@@ -131,6 +132,11 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         """Every reference, and what it stands for."""
         with self._database_lock:
             return dict(self._subjects)
+
+    def keys_of(self, reference: str) -> set[str]:
+        """The ids of the data keys that a subject's events name."""
+        with self._database_lock:
+            return keys_named((envelope for envelope, _ in self._leaves), reference)
 
     def blank(self, reference: str) -> int:
         """Remove the payloads of an erased subject that are not encrypted; how many."""

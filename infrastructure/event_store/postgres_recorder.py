@@ -25,7 +25,12 @@ from compaction_ledger.domain.errors import (
 from compaction_ledger.infrastructure.event_store.polling import PolledSubscription
 from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
 from compaction_ledger.infrastructure.event_store.sealed_rows import SealedRows
-from compaction_ledger.infrastructure.event_store.sealing import change_by, envelope_of, stream_hex
+from compaction_ledger.infrastructure.event_store.sealing import (
+    change_by,
+    envelope_of,
+    keys_named,
+    stream_hex,
+)
 from compaction_ledger.infrastructure.postgres.connections import Question
 from compaction_ledger.infrastructure.postgres.database import Cursor, Database, Lost
 
@@ -286,6 +291,17 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         """Every reference, and what it stands for."""
         found = map(Subject._make, self.datastore.call(self._from_subjects))
         return {subject.reference: subject for subject in found}
+
+    def keys_of(self, reference: str) -> set[str]:
+        """The ids of the data keys that a subject's events name: the whole log is looked through."""
+        rows = self.datastore.call(
+            self.datastore.sql(
+                "SELECT envelope FROM {schema}.stored_events"
+                " WHERE position(convert_to(%s, 'UTF8') IN envelope) > 0"
+            ),
+            (f'"subject":"{reference}"',),
+        )
+        return keys_named((envelope for (envelope,) in rows), reference)
 
     def blank(self, reference: str) -> int:
         """Remove the payloads of an erased subject that are not encrypted; how many."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Literal
 from uuid import UUID
@@ -100,6 +100,12 @@ def is_plain_of(envelope: bytes, reference: str) -> bool:
         and (fields[1], fields[8]) == ("", reference)
         and fields[0] not in ERASURE_EVENTS
     )
+
+
+def keys_named(envelopes: Iterable[bytes], reference: str) -> set[str]:
+    """The ids of the data keys that a subject's events name."""
+    found = (parse_fields(envelope) for envelope in envelopes)
+    return {fields[1] for fields in found if fields and fields[1] and fields[8] == reference}
 
 
 def sealed_fields(

@@ -18,6 +18,7 @@ from compaction_ledger.infrastructure.event_store.sealing import (
     check_not_erased,
     check_time,
     is_plain_of,
+    keys_named,
     seal,
     stream_hex,
 )
@@ -216,6 +217,15 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
         if self.datastore.is_current or file_format(cursor) >= KEYS_FORMAT:
             return _FROM_SUBJECTS
         return _FROM_SUBJECTS_WITHOUT_KEYS
+
+    def keys_of(self, reference: str) -> set[str]:
+        """The ids of the data keys that a subject's events name: the whole log is looked through."""
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(
+                "SELECT envelope FROM stored_events WHERE instr(envelope, CAST(? AS BLOB)) > 0",
+                (f'"subject":"{reference}"',),
+            )
+            return keys_named((envelope for (envelope,) in cursor), reference)
 
     def blank(self, reference: str) -> int:
         """Remove the payloads of an erased subject that are not encrypted; how many."""

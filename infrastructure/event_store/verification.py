@@ -7,13 +7,8 @@ from hashlib import sha256
 from typing import Protocol
 
 from compaction_ledger.domain.erasure import Subject
-from compaction_ledger.domain.errors import DamagedLog, Erased, StoreError
-from compaction_ledger.domain.events import RangeClaimed, RequestDelivered, SummaryImported
-from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.log import Finding
 from compaction_ledger.domain.ports import OnLeaves, Progress
-from compaction_ledger.domain.window.events import ChunkClaimed, PinAccepted, WindowDelivered
-from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.chains import Chain, Chains, Events
 from compaction_ledger.infrastructure.event_store.cipher import PLAIN, PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import (
@@ -22,13 +17,13 @@ from compaction_ledger.infrastructure.event_store.envelope import (
     leaf_hash,
     parse,
 )
+from compaction_ledger.infrastructure.event_store.references import References
 from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
-from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, difference
+from compaction_ledger.infrastructure.event_store.sealing import difference
 
 BATCH = 256  # small enough that a batch stays in the processor's cache
 _TOPICS = 256
 _DIGITS = 16  # of a time in microseconds, from 2001 to 2286
-_REQUEST = "ErasureRequested@1"
 _BETWEEN = len('","previous":"') + 64 + len('","recorded":')
 
 
@@ -55,7 +50,7 @@ def verify_seal(
     size, origin, events = log.totals()
     if not origin or events != size:
         yield Finding("head", f"the head says {size} events, there are {events}")
-    batches = _Batches(log, origin, _References(log, payloads))
+    batches = _Batches(log, origin, References(log, payloads))
     expected = 0
     while rows := log.plain_rows(expected, BATCH):
         findings = batches.check(rows, expected)
@@ -99,7 +94,7 @@ class _Batches:
     exactly so is looked at again by :func:`_explain`.
     """
 
-    def __init__(self, log: Sealed, origin: str, references: _References) -> None:
+    def __init__(self, log: Sealed, origin: str, references: References) -> None:
         self._chains = Chains(log, origin)
         self._origin = origin
         self.references = references
@@ -108,7 +103,7 @@ class _Batches:
     def check(self, rows: Sequence[PlainRow], expected: int) -> list[Finding]:
         """Everything that is wrong with one batch, which should begin at the index ``expected``."""
         findings: list[Finding] = []
-        chains, written, checked = self._chains, self._written, self.references.checked
+        chains, written = self._chains, self._written
         newest = chains.newest
         for row, text, payload in zip(rows, *_hashed(rows), strict=True):
             index, stream, version, topic, state, envelope, leaf = row
@@ -117,10 +112,8 @@ class _Batches:
                 chain = chains.find(row, rows)
                 if chain is None:
                     chain = chains.new(stream, envelope)
-                    if topic == _REQUEST:
-                        self.references.requests[chain[4]] = index
-                    if chain[4] not in checked:
-                        findings += self.references.check(row, chain[4])
+                    key = chain[2].partition('"')[0]
+                    findings += self.references.check_stream(row, chain[4], key)
             before_version, before, keyed, ending, subject = chain
             start, schema, place = written.get(topic) or self._write(topic)
             place += len(keyed) + len(before)
@@ -157,11 +150,11 @@ class _Batches:
 
 
 def _explain(
-    row: Row, expected: int, origin: str, before: Chain, references: _References
+    row: Row, expected: int, origin: str, before: Chain, references: References
 ) -> Iterator[Finding]:
     """Everything that is wrong with one event, in words."""
     index, stream, version, topic, state, envelope, leaf = row
-    before_version, before_leaf, _, _, subject = before
+    before_version, before_leaf, keyed, _, subject = before
     if index != expected:
         yield Finding("hole", f"events {expected} to {index - 1} are missing", expected)
     if not envelope or not leaf:
@@ -181,92 +174,7 @@ def _explain(
         )
     if sealed.subject != subject:
         yield Finding("stream", f"another subject than before in stream {stream}", index)
+    if not keyed.startswith(f'{sealed.key}"'):
+        yield from references.check_key(row, sealed.subject, sealed.key)
     if sealed.previous != before_leaf:
         yield Finding("chain", f"does not follow the previous event of stream {stream}", index)
-
-
-class _References:
-    """Whether the references of the log (L3) still stand for the conversations that they were made for.
-
-    They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
-    Others may write meanwhile: a reference is stored before the first event that names it, so one that was
-    not there at first is looked up again before it is missed.
-    """
-
-    def __init__(self, log: Sealed, payloads: PayloadReader) -> None:
-        self._log = log
-        self._payloads = payloads
-        self._at_first = log.subjects()
-        self._conversations = self._at_first
-        self.checked: set[str] = {""}
-        self.requests: dict[str, int] = {}
-
-    def check(self, plain: PlainRow, subject: str) -> Iterator[Finding]:
-        """Look at the first event of a stream, once for each reference."""
-        row = Row._make(plain)
-        named = self._conversations.get(subject)
-        if named is None:
-            self._conversations = self._log.subjects()
-            named = self._conversations.get(subject)
-        if named is None:
-            self.checked.add(subject)
-            yield Finding("subject", f"reference {subject} stands for no conversation", row.idx)
-            return
-        if named.state == "erased":  # nothing links it to a conversation any more (S3)
-            self.checked.add(subject)
-            return
-        meant = self._conversation_of(row)
-        if meant is not None:
-            self.checked.add(subject)
-            if meant != (named.scope, named.conversation):
-                yield Finding(
-                    "subject", f"reference {subject} stands for another conversation", row.idx
-                )
-
-    def was_blanked(self, row: Row) -> bool:
-        """Whether nothing but the payload is missing, of an event that was erased (S3)."""
-        try:
-            fields = blanked_fields(row.idx, *row[1:4], *row[5:])
-        except (DamagedLog, AttributeError, TypeError):
-            return False
-        known = self._conversations.get(fields[8])
-        return known is not None and known.state == "erased"
-
-    def check_erasures(self) -> Iterator[Finding]:
-        """Whether exactly those are erased that the log says are (S3).
-
-        A request and its mark are stored at once: so what was marked at first must have been come across by
-        now, and what was come across must be marked by now.
-        """
-        for reference, known in self._at_first.items():
-            if known.state == "erased" and reference not in self.requests:
-                yield Finding(
-                    "erasure", f"reference {reference} was erased, and the log has no word of it"
-                )
-        now: Mapping[str, Subject] = self._log.subjects() if self.requests else {}
-        for reference, index in self.requests.items():
-            subject = now.get(reference)
-            if subject is not None and subject.state != "erased":
-                yield Finding(
-                    "erasure", f"reference {reference} was erased, and is in use again", index
-                )
-
-    def _conversation_of(self, row: Row) -> tuple[str, str] | None:
-        """The scope and conversation that an event names, if it can be read and names any."""
-        try:
-            payload = self._payloads.decrypt(row.stream, row.version, row.topic, row.payload)
-            return _named_by(codec.decode(row.topic, payload))
-        except (DamagedLog, Erased, StoreError, TypeError):
-            return None
-
-
-def _named_by(fact: Fact) -> tuple[str, str] | None:
-    if isinstance(fact, RangeClaimed | SummaryImported):
-        return fact.job.scope, fact.job.conversation
-    if isinstance(fact, RequestDelivered):
-        return fact.scope, fact.conversation
-    if isinstance(fact, ChunkClaimed):
-        return fact.job.window.scope, fact.job.window.conversation
-    if isinstance(fact, PinAccepted | WindowDelivered):
-        return fact.window.scope, fact.window.conversation
-    return None

@@ -104,9 +104,11 @@ class MemoryWrappedKeys:
             return sorted(self._erasures.values())
 
     def bury(self, tombstone: Tombstone) -> None:
-        """Keep this erasure; one that is known keeps the state that it has."""
+        """Keep this erasure; one that is known keeps its state, and its key, if it has one."""
         with self._lock:
-            self._erasures.setdefault(tombstone.reference, tombstone)
+            known = self._erasures.setdefault(tombstone.reference, tombstone)
+            if not known.key:
+                self._erasures[tombstone.reference] = known._replace(key=tombstone.key)
             self._revision += 1
 
     def destroy(self, reference: str) -> None:

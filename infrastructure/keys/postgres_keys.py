@@ -129,9 +129,10 @@ class PostgresWrappedKeys:
         return [Tombstone(*row) for row in rows]
 
     def bury(self, tombstone: Tombstone) -> None:
-        """Keep this erasure; one that is known keeps the state that it has."""
+        """Keep this erasure; one that is known keeps its state, and its key, if it has one."""
         self._change(
-            "INSERT INTO {schema}.key_erasures VALUES (%t, %b, %t, %t) ON CONFLICT DO NOTHING",
+            "INSERT INTO {schema}.key_erasures AS e VALUES (%t, %b, %t, %t)"
+            " ON CONFLICT (reference) DO UPDATE SET key = excluded.key WHERE e.key = ''",
             *tombstone,
         )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
 
-from compaction_ledger.domain.erasure import Subject
+from compaction_ledger.domain.erasure import Subject, WasErased
 from compaction_ledger.domain.errors import DamagedLog, Erased, KeyMissing
 from compaction_ledger.domain.keys import KeyEpochs, KeyProvider
 from compaction_ledger.infrastructure import forking
@@ -26,6 +26,8 @@ from compaction_ledger.infrastructure.keys.wrapped_keys import (
 
 NAME_KEY = "names"
 """The id of the key that makes names of conversations into what nobody else can make of them."""
+_MARK = "payloads"
+_ENCRYPTED, _MIXED = "encrypted", "mixed"
 
 _KEPT = 10_000
 _MOST_SPARE = 64
@@ -39,14 +41,15 @@ class _Erased:
     revision: int
     names: dict[bytes, ErasureState]
     keys: frozenset[str]
-    references: frozenset[str]
+    references: Mapping[str, ErasureState]
 
 
 class KeyRing:
     """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
 
     Threads may share one. ``provider`` is asked for when it is needed first, and so is the ``origin`` of the
-    log.
+    log. A log that ``is_new`` when it gets its first key holds encrypted payloads only: whoever has no keys
+    cannot put others there.
     """
 
     def __init__(
@@ -56,16 +59,19 @@ class KeyRing:
         *,
         origin: Callable[[], str] = lambda: "",
         encrypts: bool = True,
+        is_new: Callable[[], bool] = lambda: False,
     ) -> None:
         self._make_provider = provider
         self._store = store
         self._read_origin = origin
         self._encrypts = encrypts
+        self._is_new = is_new
+        self._mixed = False
         self._lock = RLock()
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
         self._spare: deque[str] = deque()
         self._batch = 1
-        self._erased = _Erased(0, {}, frozenset(), frozenset())
+        self._erased = _Erased(0, {}, frozenset(), {})
         forking.watch(self)
 
     def __repr__(self) -> str:
@@ -90,11 +96,13 @@ class KeyRing:
         They are made in growing batches.
         """
         if not self._encrypts:
+            self._allow_plain()
             return ""
         with self._lock:
             if not self._spare:
                 made = [self._new(secrets.token_hex(16)) for _ in range(self._batch)]
-                self._store.add(made)
+                begins = self._batch == 1 and self._is_new()
+                self._store.add([*made, self._mark(_ENCRYPTED)] if begins else made)
                 self._spare += [key.id for key in made]
                 self._batch = min(2 * self._batch, _MOST_SPARE)
             return self._spare.popleft()
@@ -109,6 +117,22 @@ class KeyRing:
             raise Erased("the conversation was erased: its key is destroyed, or is about to be")
         found = self._secrets.get(key)
         return self._fetch(key) if found is None else found
+
+    def may_be_plain(self) -> bool:
+        """Whether the log may hold payloads that are not encrypted."""
+        if not self._mixed:
+            found = self._store.find(self._mark(_ENCRYPTED).id)
+            self._mixed = found is None or found.epoch != _ENCRYPTED
+        return self._mixed
+
+    def _allow_plain(self) -> None:
+        """Say that the log holds other payloads from now on, before the first of them is stored."""
+        if not self.may_be_plain():
+            self._store.replace([(self._mark(_ENCRYPTED), self._mark(_MIXED))])
+
+    def _mark(self, state: str) -> WrappedKey:
+        """What says of this log, of those that share the store, whether all in it is encrypted."""
+        return WrappedKey(f"{_MARK}/{self._origin}", state, b"")
 
     def _fetch(self, key: str) -> bytes:
         wrapped = self._store.find(key)
@@ -141,6 +165,14 @@ class KeyRing:
     def is_erased(self, reference: str) -> bool:
         """Whether nothing of this subject is read any more."""
         return reference in self._erasures().references
+
+    def forgotten(self) -> Mapping[str, ErasureState] | None:
+        """The subjects of which nothing is read any more, and how far their erasures have come.
+
+        ``None`` where there are no keys to tell.
+        """
+        found = self._erasures().references
+        return found if found or self._store.count() else None
 
     def encrypt(self, key: str, stream: str, version: int, topic: str, plain: bytes) -> bytes:
         """A payload as it is stored. Raises as :meth:`secret`."""
@@ -196,6 +228,10 @@ class KeyRing:
 
     # --- erasures (the port) ---
 
+    def revision(self) -> int:
+        """A number that changes with every erasure."""
+        return self._store.revision()
+
     def check(self, scope: str, conversation: str) -> None:
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""
         if self.was_erased(scope, conversation):
@@ -205,6 +241,18 @@ class KeyRing:
         """Whether it was, or is being, erased."""
         names = self._erasures().names
         return bool(names) and self._name(scope, conversation) in names
+
+    def since(self) -> WasErased:
+        """What tells of a conversation, later on, whether it was not completely erased by now, and is."""
+        before = {name for name, state in self._erasures().names.items() if state == "completed"}
+
+        def was_erased(scope: str, conversation: str) -> bool:
+            return (
+                self.was_erased(scope, conversation)
+                and self._name(scope, conversation) not in before
+            )
+
+        return was_erased
 
     def begin(self, subject: Subject) -> None:
         """Let nothing be read of the subject from now on."""
@@ -261,7 +309,7 @@ class KeyRing:
                 revision,
                 {tombstone.name: tombstone.state for tombstone in found},
                 frozenset(tombstone.key for tombstone in found if tombstone.key),
-                frozenset(tombstone.reference for tombstone in found),
+                {tombstone.reference: tombstone.state for tombstone in found},
             )
             for key in known.keys:
                 self._secrets.pop(key, None)
@@ -284,10 +332,19 @@ class _Reader:
         """Whether nothing of this subject is read any more."""
         return reference in self.erased.references
 
+    def may_be_plain(self) -> bool:
+        """As the ring."""
+        return self.ring.may_be_plain()
+
+    def forgotten(self) -> Mapping[str, ErasureState] | None:
+        """As the ring."""
+        return self.ring.forgotten()
+
     def decrypt(self, stream: str, version: int, topic: str, stored: bytes) -> bytes:
         """As the ring."""
         key = key_of(stored)
         if not key:
+            self._check_plain(topic)
             return stored
         about = payloads.identity(key, stream, version, topic)
         plain = payloads.decrypt(self.ring.secret_unless(self.erased, key), about, stored)
@@ -299,12 +356,18 @@ class _Reader:
         """As the ring."""
         key = key_of(stored)
         if not key:
+            self._check_plain(topic)
             return None
         about = payloads.identity(key, stream, version, topic)
         found = payloads.opening(self.ring.secret_unless(self.erased, key), about, stored)
         if found is None:
             raise DamagedLog("the payload was not encrypted for this place")
         return found
+
+    def _check_plain(self, topic: str) -> None:
+        """Raise :class:`DamagedLog` for a payload that is not encrypted, where all are."""
+        if not topic.startswith("Erasure") and not self.ring.may_be_plain():
+            raise DamagedLog("the payload is not encrypted, as all of this ledger's are")
 
 
 def _context(key: str) -> bytes:

@@ -123,9 +123,13 @@ class SQLiteWrappedKeys:
         return [Tombstone(*row) for row in rows]
 
     def bury(self, tombstone: Tombstone) -> None:
-        """Keep this erasure; one that is known keeps the state that it has."""
+        """Keep this erasure; one that is known keeps its state, and its key, if it has one."""
         with self._writing() as cursor:
-            cursor.execute("INSERT OR IGNORE INTO erasures VALUES (?, ?, ?, ?)", tombstone)
+            cursor.execute(
+                "INSERT INTO erasures VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (reference) DO UPDATE SET key = excluded.key WHERE key = ''",
+                tombstone,
+            )
             cursor.execute(_NEXT_REVISION)
 
     def destroy(self, reference: str) -> None:

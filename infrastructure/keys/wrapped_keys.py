@@ -48,7 +48,7 @@ class WrappedKeys(Protocol):
         ...
 
     def bury(self, tombstone: Tombstone) -> None:
-        """Keep this erasure; one that is known keeps the state that it has."""
+        """Keep this erasure; one that is known keeps its state, and its key, if it has one."""
         ...
 
     def destroy(self, reference: str) -> None:

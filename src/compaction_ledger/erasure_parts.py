@@ -54,6 +54,7 @@ def stored_ring(
         keys,
         origin=lambda: recorder.head()[1],
         encrypts=settings.encryption == "on" and not read_only,
+        is_new=lambda: not recorder.head()[0],
     )
 
 

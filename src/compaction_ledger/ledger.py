@@ -682,7 +682,11 @@ class Ledger:
         space and a verifier key; ``None``: those of the settings.
         """
         from compaction_ledger.spreading_parts import witnesses_of  # noqa: PLC0415 - on first use
-        from compaction_ledger.verifying_parts import Against, head_check  # noqa: PLC0415
+        from compaction_ledger.verifying_parts import (  # noqa: PLC0415
+            Against,
+            erased_from_now_on,
+            head_check,
+        )
 
         asked = witnesses_of(self._settings) if witnesses is None else witnesses
         heads = head_check(self._parts, Against(checkpoints, keys, asked))
@@ -693,6 +697,7 @@ class Ledger:
             None if seal_only else expected,
             progress,
             heads,
+            erased_from_now_on(self._parts),
         )
 
     def export(  # noqa: PLR0913 - each has its default

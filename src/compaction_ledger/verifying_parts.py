@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from compaction_ledger.composition import Parts
+from compaction_ledger.domain.erasure import WasErased
 from compaction_ledger.domain.errors import (
     DamagedLog,
     InvalidProof,
@@ -30,6 +31,7 @@ from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Verifier
 from compaction_ledger.infrastructure.witness.client import HttpWitness
 from compaction_ledger.signing_parts import signer_keys
 from compaction_ledger.usecases.checking_heads import HeadCheck
+from compaction_ledger.usecases.verifying import never_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,16 @@ def head_check(parts: Parts, against: Against) -> HeadCheck | None:
     published = _published(parts, against, given_keys)
     heads = heapq.merge(published, in_order(asked), key=size_of)
     return HeadCheck(origin, heads, partial(_kept, parts))
+
+
+def erased_from_now_on(parts: Parts) -> WasErased:
+    """What tells of which conversations nothing can be compared any more, as they are erased meanwhile."""
+    if parts.ring is None:
+        return never_erased
+    try:
+        return parts.ring.since()
+    except StoreError:  # verification will say so
+        return never_erased
 
 
 def _published(

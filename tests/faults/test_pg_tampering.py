@@ -94,7 +94,7 @@ EVENT = {
     "originator_version": ["9", "0", "-1"],
     "topic": ["'RangeClaimed@1'", "'RangeCompleted@2'", "'RangeCompleted'", "''"],
     "state": [
-        "set_byte(state, length(state) / 2, get_byte(state, length(state) / 2) # 1)",
+        "set_byte(state, 70, (get_byte(state, 70) + 1) % 256)",
         "state || ' '::bytea",
         "''::bytea",
         r"'\xff00'::bytea",
@@ -249,4 +249,3 @@ def test_a_tampered_summary_never_reaches_a_request(tampered: Tampered, value: s
     assembly = ledger.assemble(CONVERSATION, scope=SCOPE, budget=10**6)
     assert [used.index for used in assembly.manifest.summaries] == [IMPORTED]
     assert (0, "damaged") in [(r.from_pair, r.reason) for r in assembly.manifest.rejected]
-    assert "Bond" not in repr(assembly)

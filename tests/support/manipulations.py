@@ -15,14 +15,17 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import psycopg
 from histories import Worker, fill, key_of, present_job
 from pg_ledgers import PgLedger, ledger_on
 
 from compaction_ledger import Ledger
 from compaction_ledger.infrastructure.event_store.envelope import Envelope, leaf_hash, parse
+from compaction_ledger.infrastructure.event_store.envelope import key_of as envelope_key
 from compaction_ledger.infrastructure.event_store.rows import Row
+from compaction_ledger.infrastructure.postgres.database import in_schema
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.verifying import Verification
 
@@ -44,6 +47,10 @@ class Victim:
 
     @abstractmethod
     def _insert(self, rows: Sequence[Row]) -> None: ...
+
+    @abstractmethod
+    def change(self, statement: str, *values: object) -> None:
+        """One statement with ``?`` for each value, past all of our software and its triggers."""
 
     # --- using it as one should ---
 
@@ -100,6 +107,20 @@ class Victim:
         self._insert(rows)
         self.execute(f"UPDATE {self.table('log_head')} SET size = {len(rows)}")
 
+    def edit(self, index: int, **columns: object) -> None:
+        """Set columns of one event."""
+        settings = ", ".join(f"{name} = ?" for name in columns)
+        self.change(
+            f"UPDATE {self.table('stored_events')} SET {settings} WHERE idx = ?",
+            *columns.values(),
+            index,
+        )
+
+    def append(self, row: Row) -> None:
+        """Put an event behind all others, and set the head to match."""
+        self._insert([row])
+        self.execute(f"UPDATE {self.table('log_head')} SET size = size + 1")
+
     def cut(self, size: int) -> None:
         """Cut the tail off, and set the head back."""
         self.put(self.rows()[:size])
@@ -120,6 +141,19 @@ class Victim:
         """A table's name as a statement needs it."""
         return name
 
+    def read_model(self, name: str) -> str:
+        """The name of a table of the serving read models; ``generations`` is the one that says which."""
+        generations = self._read_models("generations")
+        if name == "generations":
+            return generations
+        ((number,),) = self.execute(
+            f"SELECT generation FROM {generations} ORDER BY active DESC LIMIT 1"
+        )
+        return self._read_models(f"{name}_{number}")
+
+    @abstractmethod
+    def _read_models(self, name: str) -> str: ...
+
 
 @dataclass
 class SQLiteVictim(Victim):
@@ -137,6 +171,13 @@ class SQLiteVictim(Victim):
             connection.executemany(
                 f"INSERT INTO stored_events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows
             )
+
+    def change(self, statement: str, *values: Any) -> None:
+        with self._connected() as connection:
+            connection.execute(statement, values)
+
+    def _read_models(self, name: str) -> str:
+        return "read_model_generations" if name == "generations" else name
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -165,21 +206,33 @@ class PostgresVictim(Victim):
         return found
 
     def _insert(self, rows: Sequence[Row]) -> None:
-        for row in rows:
-            self.ledger.execute(
-                f"INSERT INTO {{schema}}.stored_events ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                *row,
-            )
+        statement = (
+            f"INSERT INTO {{schema}}.stored_events ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+        )
+        address = self.ledger.address
+        with psycopg.connect(address.conninfo) as connection, connection.cursor() as cursor:
+            cursor.executemany(in_schema(statement, address), rows)
+
+    def change(self, statement: str, *values: object) -> None:
+        self.execute()
+        self.ledger.execute(statement.replace("?", "%s"), *values)
 
     def table(self, name: str) -> str:
         return f"{{schema}}.{name}"
 
+    def _read_models(self, name: str) -> str:
+        return f"{{read_models}}.{name}"
+
 
 @contextmanager
-def victim(kind: str, folder: Path, pg_server: str) -> Iterator[Victim]:
+def victim(
+    kind: str, folder: Path, pg_server: str, encryption: Literal["on", "off"] = "off"
+) -> Iterator[Victim]:
     """A new ledger in an SQLite file or on PostgreSQL, with its keys and checkpoints in ``folder``."""
     settings = Settings(
-        encryption="off", keys_folder=folder / "keys", checkpoints_folder=folder / "checkpoints"
+        encryption=encryption,
+        keys_folder=folder / "keys",
+        checkpoints_folder=folder / "checkpoints",
     )
     if kind == "sqlite":
         yield SQLiteVictim(folder / "ledger.db", settings)
@@ -198,6 +251,7 @@ def resealed(rows: Iterator[Row]) -> list[Row]:
         envelope = replace(
             before,
             payload=sha256(row.payload).hexdigest(),
+            key=envelope_key(row.payload),
             previous=last.get(row.stream, ""),
             version=row.version,
         ).encode()

@@ -47,7 +47,10 @@ class Eraser:
     check_allowed: Callable[[], None]
 
     def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
-        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was."""
+        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was.
+
+        Raises :class:`DamagedLog`, before anything is done, where it is not sure which key to destroy.
+        """
         check_id(scope, "scope")
         check_id(conversation, "conversation")
         self.check_allowed()
@@ -59,7 +62,7 @@ class Eraser:
 
     def unfinished(self) -> Sequence[Subject]:
         """What was begun and is not complete here: after a kill, or in a backup that was put back."""
-        return self.log.unfinished(self.erasures.references())
+        return self.log.unfinished(self.erasures.references(), self.erasures.was_erased)
 
     def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
         """Complete whatever was begun."""
@@ -71,10 +74,13 @@ class Eraser:
         return done
 
     def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
+        self.log.check_key(subject)
         self.erasures.begin(subject)
         on_step("begun")
         requested = self.log.request_erasure(subject)
         on_step("requested")
+        subject = self.log.with_key(subject)
+        self.erasures.begin(subject)  # with the key that it may have got until it was requested
         self.erasures.destroy(subject.reference)
         on_step("key destroyed")
         for store in self.stores.values():

@@ -6,13 +6,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from compaction_ledger.domain.errors import DamagedLog, StoreError
-from compaction_ledger.domain.log import Finding
+from compaction_ledger.domain.erasure import WasErased
+from compaction_ledger.domain.errors import (
+    DamagedLog,
+    KeyMissing,
+    KeysUnavailable,
+    StoreError,
+    WrongKey,
+)
+from compaction_ledger.domain.log import Finding, Recorded
 from compaction_ledger.domain.ports import Log, Progress
 from compaction_ledger.usecases.checking_heads import HeadCheck
+from compaction_ledger.usecases.checking_jobs import JobCheck
 
 Records = Mapping[str, Sequence[tuple[object, ...]]]
 Snapshot = tuple[int, str, Records]
+
+
+def never_erased(_scope: str, _conversation: str) -> bool:
+    """Where nobody erases."""
+    return False
 
 
 class Inspectable(Protocol):
@@ -30,7 +43,14 @@ class Inspectable(Protocol):
 class Expected(Protocol):
     """Read models that can be folded from the log, to compare with."""
 
-    def catch_up(self, log: Log, progress: Progress | None = None) -> int: ...
+    def follow_to(
+        self,
+        log: Log,
+        stop: int,
+        progress: Progress | None = None,
+        on_fact: Callable[[Recorded], None] | None = None,
+    ) -> int: ...
+    def conversation_of(self, table: str, row: Sequence[object]) -> tuple[str, str]: ...
     def registry_fingerprint(self) -> str: ...
     def records(self) -> Records: ...
 
@@ -61,6 +81,7 @@ def verify(
     expected: Callable[[int], Expected] | None,
     progress: Progress | None = None,
     heads: HeadCheck | None = None,
+    was_erased: WasErased = never_erased,
 ) -> Verification:
     """Check the seal; where it holds, also compare every read-model row with the log it came from.
 
@@ -68,7 +89,8 @@ def verify(
 
     ``expected`` makes empty read models that stop at a position; ``None`` leaves the comparison out, and
     the rows unread.
-    Others may write meanwhile: the rows are taken first, at one moment, and the log only grows.
+    Others may write meanwhile: the rows are taken first, at one moment, and the log only grows. And they may
+    erase: ``was_erased`` says of which conversations nothing can be compared any more.
     """
     findings: list[Finding] = []
     seen: Snapshot = (0, "", {})
@@ -81,9 +103,16 @@ def verify(
         findings += log.verify(progress, None if heads is None else heads.on_leaves)
         size = log.size()
         if not findings and expected is not None:
-            findings += _compare(log, expected, seen, size)
+            findings += _compare(log, expected, seen, size, was_erased)
     except DamagedLog as error:
         findings.append(Finding(error.code, str(error), error.index))
+    except (KeyMissing, WrongKey, KeysUnavailable) as error:
+        findings.append(
+            Finding(
+                "keys",
+                f"the seal was checked, and the rows could not be compared with the log: {error}",
+            )
+        )
     lag = max(0, size - seen[0])
     if heads is None:
         return Verification(size, tuple(findings), lag)
@@ -92,7 +121,11 @@ def verify(
 
 
 def _compare(
-    log: Log, expected: Callable[[int], Expected], seen: Snapshot, size: int
+    log: Log,
+    expected: Callable[[int], Expected],
+    seen: Snapshot,
+    size: int,
+    was_erased: WasErased,
 ) -> Iterator[Finding]:
     position, fingerprint, rows = seen
     models = expected(position)
@@ -104,20 +137,23 @@ def _compare(
             "registry", "the read models were built under another prompt registry: rebuild them"
         )
         return
-    models.catch_up(log)
-    if position < size:
-        expected(size).catch_up(log)  # what is not projected yet must be possible to project (A10)
-    for table, wanted in models.records().items():
+    jobs = JobCheck()
+    models.follow_to(log, position, on_fact=jobs.on_fact)
+    records = models.records()
+    models.follow_to(
+        log, size, on_fact=jobs.on_fact
+    )  # what is behind must be possible to project (A10)
+    for table, wanted in records.items():
         there = set(rows[table])
-        for row in wanted:
-            if row not in there:
-                yield Finding(
-                    "read_model", f"table {table} does not hold what the log says: {_short(row)}"
-                )
-        for row in sorted(there - set(wanted), key=repr):
-            yield Finding(
-                "read_model", f"table {table} holds what the log does not say: {_short(row)}"
-            )
+        missing = [row for row in wanted if row not in there]
+        more = sorted(there - set(wanted), key=repr)
+        for what, differing in (
+            ("does not hold what the log says", missing),
+            ("holds what the log does not say", more),
+        ):
+            for row in differing:
+                if not was_erased(*models.conversation_of(table, row)):
+                    yield Finding("read_model", f"table {table} {what}: {_short(row)}")
 
 
 def _short(row: tuple[object, ...]) -> str:

@@ -17,7 +17,11 @@ class Numbers:
 
     def __init__(self, damaged_at: int | None = None) -> None:
         self.read_by: list[tuple[int, int, str]] = []
+        self.erased = 0
         self._damaged_at = damaged_at
+
+    def erasures(self) -> int:
+        return self.erased
 
     def read(self, start: int, limit: int, stop: int) -> Sequence[int]:
         self.read_by.append((start, limit, threading.current_thread().name))
@@ -104,3 +108,19 @@ def test_whoever_leaves_early_leaves_no_thread_behind() -> None:
     with pages_of(Numbers(), 1_000, 10) as pages:
         pages.at(0)
     assert threads() == []
+
+
+def test_what_was_read_before_an_erasure_is_read_again() -> None:  # S3
+    log = Numbers()
+    with pages_of(log, 100, 16) as pages:
+        pages.at(0)
+        assert pages.is_current()
+        log.erased += 1
+        assert not pages.is_current()
+        assert len(pages.at(0)) == 2
+        assert pages.is_current()
+        assert [start for start, _, _ in log.read_by].count(0) == 2
+        log.erased += 1  # the page ahead is read already, and is not used
+        assert pages.at(2)
+        assert pages.is_current()
+        assert [start for start, _, _ in log.read_by].count(2) >= 2
