@@ -63,7 +63,8 @@ def head_check(parts: Parts, against: Against) -> HeadCheck | None:
     asked = [_of_witness(witness, origin) for witness in witnesses]
     published = _published(parts, against, given_keys)
     heads = heapq.merge(published, in_order(asked), key=size_of)
-    return HeadCheck(origin, heads, partial(_kept, parts))
+    names = [witness.name for witness in witnesses]
+    return HeadCheck(origin, heads, partial(_kept, parts), names)
 
 
 def erased_from_now_on(parts: Parts) -> WasErased:

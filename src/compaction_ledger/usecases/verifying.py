@@ -60,7 +60,7 @@ class Verification:
     """What verification found, and how much it looked at. ``lag`` counts facts not yet projected.
 
     ``heads`` counts the signed heads that the log was compared with; the first ``signed`` events are those
-    that were signed.
+    that were signed. ``witnesses`` are the names of those that were asked.
     """
 
     events: int
@@ -68,6 +68,7 @@ class Verification:
     lag: int
     heads: int = 0
     signed: int = 0
+    witnesses: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -117,7 +118,7 @@ def verify(
     if heads is None:
         return Verification(size, tuple(findings), lag)
     findings += heads.finish()
-    return Verification(size, tuple(findings), lag, heads.compared, heads.signed)
+    return Verification(size, tuple(findings), lag, heads.compared, heads.signed, heads.witnesses)
 
 
 def _compare(

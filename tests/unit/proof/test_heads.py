@@ -86,7 +86,7 @@ def test_a_log_that_was_signed(sizes: list[int], batch: int) -> None:
     for first in range(0, 600, batch):
         check.on_leaves(first, every[first : first + batch])
     assert check.finish() == []
-    assert (check.compared, check.signed) == (len(sizes), max(sizes, default=0))
+    assert (check.compared, check.signed) == (len(set(sizes)), max(sizes, default=0))
 
 
 def test_a_difference_lies_behind_the_last_that_matched() -> None:
@@ -104,6 +104,40 @@ def test_a_difference_lies_behind_the_last_that_matched() -> None:
 def test_a_witness_is_heard_beside_the_copies() -> None:
     findings = checked(OTHER, 600, head(301), head(310, by_witness=True), head(320))
     assert codes(findings) == [("root", 0), ("fork", 0)]
+
+
+@pytest.mark.parametrize("witness_first", [True, False])
+def test_two_logs_of_one_size_were_signed(witness_first: bool) -> None:  # K4
+    heads = [head(310, OTHER, by_witness=True), head(310), head(310)]
+    check = HeadCheck(LOG.origin, [head(5), *(heads if witness_first else heads[::-1])])
+    check.on_leaves(0, leaves(LOG, 310))
+    (found,) = check.finish()
+    assert (found.code, found.index) == ("fork", 5)
+    assert found.message.startswith("two different logs of 310 events were signed: head 310 is of")
+    assert "of the events 5 to 309, behind the first 5" in found.message
+    signed, now = map(parse_checkpoint, found.sides)
+    assert (signed.size, signed.root) == (310, OTHER.root(310))
+    assert (now.size, now.root) == (310, LOG.root(310))
+    assert (check.compared, check.signed) == (3, 5)  # size and root are the head, not the place
+
+
+def test_what_contradicts_a_head_is_not_outdone_by_a_larger_one() -> None:  # K4
+    check = HeadCheck(LOG.origin, [head(299), head(301, OTHER, by_witness=True), head(400)])
+    check.on_leaves(0, leaves(LOG, 400))
+    assert codes(check.finish()) == [("fork", 299)]
+    assert check.signed == 299
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        ([head(301)], "of the events 0 to 300, at least one is not the one that head 301 was"),
+        ([head(300), head(301)], "event 300, behind the first 300 that are as they were signed, is"),
+    ],
+)
+def test_a_difference_is_said_plainly(heads: list[KnownHead], said: str) -> None:
+    (found,) = checked(OTHER, 600, *heads)
+    assert found.message.startswith(said)
 
 
 def test_what_is_shorter_than_what_was_signed() -> None:
