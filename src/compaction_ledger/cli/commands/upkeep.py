@@ -104,7 +104,14 @@ def _verify(call: Call, against: _Against, *, seal_only: bool) -> VerifyDocument
     except DamagedLog as error:
         damage = FindingRecord(code=error.code, index=error.index, message=str(error), sides=[])
         return VerifyDocument(
-            ok=False, seal_only=seal_only, events=0, lag=0, heads=0, signed=0, findings=[damage]
+            ok=False,
+            seal_only=seal_only,
+            events=0,
+            lag=0,
+            heads=0,
+            signed=0,
+            witnesses=[],
+            findings=[damage],
         )
     return VerifyDocument.of(found, seal_only=seal_only)
 

@@ -36,10 +36,16 @@ class VerifyDocument(Document):
     """How many events the read models do not reflect yet."""
 
     heads: Count
-    """With how many signed heads the log was compared: checkpoints, and what witnesses cosigned last."""
+    """With how many signed heads the log was compared: checkpoints, and what witnesses cosigned last.
+
+    Copies of one head count once.
+    """
 
     signed: Count
     """So many events, from the first on, are those that were signed."""
+
+    witnesses: list[str]
+    """The names of the witnesses that were asked."""
 
     findings: list[FindingRecord]
 
@@ -52,6 +58,7 @@ class VerifyDocument(Document):
             lag=found.lag,
             heads=found.heads,
             signed=found.signed,
+            witnesses=list(found.witnesses),
             findings=[
                 FindingRecord(
                     code=one.code, index=one.index, message=one.message, sides=list(one.sides)

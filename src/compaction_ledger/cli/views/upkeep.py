@@ -23,6 +23,10 @@ def show_verify(console: Console, document: VerifyDocument) -> None:
         console.print(f"{events}: every seal holds.")
     else:
         console.print(f"{events}: every seal holds, and every row is what the log says.")
+    if document.witnesses:
+        names = ", ".join(visible(name) for name in document.witnesses)
+        several = "" if len(document.witnesses) == 1 else "es"
+        console.print(f"Asked the witness{several} {names}.", soft_wrap=True)
     if document.heads:
         heads = plural(document.heads, "signed head")
         signed = (
