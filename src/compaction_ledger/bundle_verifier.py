@@ -848,7 +848,10 @@ def listed(values: Sequence[str]) -> list[str]:
     found: list[str] = []
     for value in values:
         in_file = value.startswith("@")
-        found += Path(value[1:]).read_text("utf-8", "replace").split() if in_file else [value]
+        keys = Path(value[1:]).read_text("utf-8", "replace").split() if in_file else [value]
+        if not keys:
+            refuse("verifier keys", f"there is none in {value[1:]}")
+        found += keys
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call, run
+from witness_logs import LooseLog
 from witnesses import RunningWitness, running_witness
 
 from compaction_ledger.domain.proof.notes import parse_note
@@ -130,6 +131,37 @@ def _origin(ledger: Path) -> str:
     with closing(sqlite3.connect(ledger)) as connection:
         ((origin,),) = connection.execute("SELECT origin FROM log_head")
         return str(origin)
+
+
+def test_keys_are_read_from_files(signed: Path, witness: RunningWitness, tmp_path: Path) -> None:
+    ours, its = tmp_path / "ours", tmp_path / "its"
+    another = LooseLog(_origin(signed)).key
+    ours.write_text("\n".join([another, *keys_of(signed), ""]))  # several in one file
+    its.write_text(f"{witness.key}\n")
+    words = ["--key", f"@{ours}", "--witness", witness.url, "--witness-key", f"@{its}", "--json"]
+    done = call("verify", *words, ledger=signed)
+    assert done.json["witnesses"] == [witness.name]
+    assert (done.json["heads"], done.json["signed"]) == (1, done.json["events"])
+    ours.write_text(f"{another}\n")
+    done = call("verify", *words, ledger=signed)
+    assert "checkpoint" in {finding["code"] for finding in done.json["findings"]}
+
+
+@pytest.mark.parametrize("content", [None, "", " \n"])
+def test_a_file_without_a_key_is_wrong_usage(
+    signed: Path, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_text(content)
+    for words in (
+        ["verify", "--key", f"@{file}"],
+        ["verify", "--witness", "http://127.0.0.1:1", "--witness-key", f"@{file}"],
+    ):
+        assert str(file) in call(*words, ledger=signed).failed("usage").replace("\n", "")
+    done = run("witness", "serve", "--folder", tmp_path / "w", "--log-key", f"@{file}", "--json")
+    assert done.code == 2
+    assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize(

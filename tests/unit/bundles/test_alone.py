@@ -99,8 +99,11 @@ def test_keys_in_a_file(copy: Path, tmp_path: Path, keeper: Keeper, whole: Membe
     assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 0
     keys.write_bytes(b"\xff\n")
     assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 2
-    keys.write_text("")
-    assert run(copy, str(bundle), "--key", f"@{keys}").returncode == 1
+    keys.write_text(" \n")
+    for words in (["--key", f"@{keys}"], ["--key", keeper.key, "--witness", f"@{keys}"]):
+        done = run(copy, str(bundle), *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "verifier keys: there is none in" in done.stderr
     keys.unlink()
     done = run(copy, str(bundle), "--key", f"@{keys}")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

@@ -132,7 +132,10 @@ def test_what_contradicts_a_head_is_not_outdone_by_a_larger_one() -> None:  # K4
     ("heads", "said"),
     [
         ([head(301)], "of the events 0 to 300, at least one is not the one that head 301 was"),
-        ([head(300), head(301)], "event 300, behind the first 300 that are as they were signed, is"),
+        (
+            [head(300), head(301)],
+            "event 300, behind the first 300 that are as they were signed, is",
+        ),
     ],
 )
 def test_a_difference_is_said_plainly(heads: list[KnownHead], said: str) -> None:

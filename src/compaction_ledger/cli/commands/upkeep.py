@@ -11,6 +11,7 @@ import typer
 
 from compaction_ledger.cli.calling import Call, JsonOption, LedgerOption
 from compaction_ledger.cli.failing import FINDING
+from compaction_ledger.cli.keys_given import keys_given
 
 if TYPE_CHECKING:
     from compaction_ledger.cli.documents.upkeep import VerifyDocument
@@ -31,7 +32,9 @@ def verify(
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="KEY", help="Who signed it. Else the ledger's own keys."),
+        typer.Option(
+            "--key", metavar="KEY", help="Who signed it, or @FILE. Else the ledger's keys."
+        ),
     ] = None,
     witness: Annotated[
         list[str] | None,
@@ -39,7 +42,9 @@ def verify(
     ] = None,
     witness_key: Annotated[
         list[str] | None,
-        typer.Option("--witness-key", metavar="KEY", help="Its key, one for each --witness."),
+        typer.Option(
+            "--witness-key", metavar="KEY", help="Its key, or @FILE; one for each --witness."
+        ),
     ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
@@ -59,12 +64,12 @@ def verify(
     from compaction_ledger.cli.views.upkeep import show_verify
 
     call = Call.of(ctx, ledger, json=json)
-    urls, witness_keys = witness or [], witness_key or []
+    urls, witness_keys = witness or [], keys_given(ctx, witness_key or [], "--witness-key")
     if len(urls) != len(witness_keys):
         raise typer.BadParameter("give one key for each --witness", ctx, param_hint="--witness-key")
     against = _Against(
         checkpoint or [],
-        key or [],
+        keys_given(ctx, key or [], "--key"),
         [f"{url} {its_key}" for url, its_key in zip(urls, witness_keys, strict=True)],
     )
     document = _verify(call, against, seal_only=seal_only)

@@ -9,6 +9,7 @@ import typer
 
 from compaction_ledger.cli.calling import Call, JsonOption
 from compaction_ledger.cli.failing import CommandGroup
+from compaction_ledger.cli.keys_given import keys_given
 
 witness = typer.Typer(cls=CommandGroup, rich_markup_mode=None, no_args_is_help=True)
 
@@ -40,7 +41,9 @@ def witness_serve(
     log_key: Annotated[
         list[str],
         typer.Option(
-            "--log-key", metavar="KEY", help="The verifier key of a log; several times for several."
+            "--log-key",
+            metavar="KEY",
+            help="The verifier key of a log, or @FILE with some; several times for several.",
         ),
     ],
     listen: Annotated[
@@ -59,7 +62,7 @@ def witness_serve(
 
     \b
     Example:
-      compaction-ledger witness serve --folder witness --log-key "$(cat key)"
+      compaction-ledger witness serve --folder witness --log-key @keys.txt
     """
     from compaction_ledger.cli.documents.witness import WitnessServeDocument
     from compaction_ledger.cli.views.witness import show_serving
@@ -68,7 +71,7 @@ def witness_serve(
 
     call = Call.of(ctx, None, json=json)
     address = _address(ctx, listen)
-    parts = open_witness(folder, log_key, name)
+    parts = open_witness(folder, keys_given(ctx, log_key, "--log-key"), name)
     server = witness_server(parts, address)
     document = WitnessServeDocument(
         name=parts.verifier_key.name,
