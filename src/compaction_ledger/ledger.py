@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
-from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.errors import InvalidInput, InvalidSetting
 from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
@@ -790,8 +790,16 @@ class Ledger:
     def prove_range(
         self, conversation: str, *, from_pair: int, scope: str = DEFAULT_SCOPE
     ) -> Iterator[InclusionProof]:
-        """As :meth:`prove`, for everything that was recorded of one range."""
+        """As :meth:`prove`, for everything that was recorded of one range.
+
+        Raises :class:`InvalidInput` where nothing was.
+        """
         entries = self.history(conversation, from_pair=from_pair, scope=scope)
+        if not entries:
+            raise InvalidInput(
+                f"the log has nothing on a range that begins with pair {from_pair}"
+                f" of conversation {conversation!r} in scope {scope!r}"
+            )
         return self.prove(*(entry.index for entry in entries))
 
     def prove_consistency(self, old_size: int) -> WitnessRequest:

@@ -61,7 +61,7 @@ def test_prove_an_event_on_stdout_and_a_range_into_files(
     ledger: Path, tmp_path: Path, repo_root: Path
 ) -> None:
     message = call("prove", "--index", 2, ledger=ledger).failed("invalid_setting")
-    assert "nothing was signed yet" in message
+    assert "nothing was signed yet: run `compaction-ledger checkpoint` first" in message
     call("checkpoint", ledger=ledger).fine()
     proof = parse_inclusion(call("prove", "--index", 2, ledger=ledger).fine().out.encode())
     proof.check(leaf_hash(proof.extra), verifiers(ledger))
@@ -84,6 +84,27 @@ def test_prove_an_event_on_stdout_and_a_range_into_files(
     ]
     many = call("prove", "--index", 0, "--index", 1, "--json", ledger=ledger).fine().json
     assert [one["index"] for one in many["proofs"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nobody", 0], "pair 0 of conversation 'nobody' in scope 'default'"),
+        (["fund-research", 9990], "pair 9990 of conversation 'fund-research'"),
+        (["fund-research", 3], "pair 3 of conversation 'fund-research'"),
+        (["fund-research", 0, "--scope", "else"], "in scope 'else'"),
+    ],
+)
+def test_where_nothing_was_recorded_nothing_is_proved(
+    ledger: Path, tmp_path: Path, words: list[object], said: str
+) -> None:
+    call("checkpoint", ledger=ledger).fine()
+    message = call("prove", *words, "--output", tmp_path / "p", ledger=ledger).failed(
+        "invalid_input"
+    )
+    assert message.startswith("the log has nothing on a range that begins with")
+    assert said in message
+    assert not (tmp_path / "p").exists()
 
 
 def test_prove_that_the_log_began_so(ledger: Path, tmp_path: Path, repo_root: Path) -> None:

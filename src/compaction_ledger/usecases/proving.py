@@ -44,7 +44,10 @@ class Prover:
         """The newest checkpoint. Raises :class:`InvalidSetting` if there is none; :class:`InvalidProof`."""
         data = self.published.newest()
         if data is None:
-            raise InvalidSetting("nothing was signed yet", place="checkpoint")
+            raise InvalidSetting(
+                "nothing was signed yet: run `compaction-ledger checkpoint` first",
+                place="checkpoint",
+            )
         _, origin = self.tree.head()
         return open_checkpoint(data, self.verifiers, origin)
 
