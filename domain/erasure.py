@@ -97,6 +97,14 @@ class Erasures(Protocol):
         """Every reference that was begun with, whatever the database says of it."""
         ...
 
+    def check_keys(self, keys: Iterable[str]) -> None:
+        """Raise :class:`KeyMissing` unless each of these is known here, destroyed or not."""
+        ...
+
+    def bury(self, subject: Subject) -> None:
+        """Destroy once more what the database knows as erased, and this does not: its name is not known."""
+        ...
+
     def pending(self) -> Iterable[str]:
         """Those of them that are not complete."""
         ...
@@ -104,6 +112,14 @@ class Erasures(Protocol):
 
 class ErasableLog(Protocol):
     """The part of the log that erasing needs. None of it minds that nothing else of a subject is read."""
+
+    def known_keys(self) -> Iterable[str]:
+        """The id of every data key that a conversation has, or had."""
+        ...
+
+    def nameless(self) -> Sequence[Subject]:
+        """The subjects that are erased completely."""
+        ...
 
     def named(self, scope: str, conversation: str) -> Subject | None:
         """The subject of a conversation, if it has one; not that of one that was erased completely."""

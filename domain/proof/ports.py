@@ -56,6 +56,10 @@ class TreeStore(TreeReader, Protocol):
         """Forget all hashes that are kept."""
         ...
 
+    def was_announced(self) -> bool:
+        """Whether anything of this log was ever about to be signed."""
+        ...
+
     def begin_turn(self, holder: str) -> Turn:
         """Become the signer, under a name that nobody else has."""
         ...

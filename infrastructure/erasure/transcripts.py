@@ -46,6 +46,11 @@ class GuardedTranscriptStore(GuardedTranscripts):
         super().__init__(store, erasures)
         self._store = store
 
+    @property
+    def unguarded(self) -> TranscriptStore:
+        """The store itself, with what was erased and has come back: for whoever erases."""
+        return self._store
+
     def append(
         self,
         scope: str,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args
 from uuid import UUID
@@ -89,6 +90,7 @@ class SealedRecorder(Protocol):
     def subject_of(self, reference: str) -> Subject | None: ...
     def keys_of(self, reference: str) -> set[str]: ...
     def blank(self, reference: str) -> int: ...
+    def erased_references(self) -> frozenset[str]: ...
     def clock(self) -> int: ...
 
 
@@ -257,6 +259,14 @@ class LedgerLog(Application[UUID]):
 
     # --- erasing (the port :class:`compaction_ledger.domain.erasure.ErasableLog`) ---
 
+    def known_keys(self) -> Iterable[str]:
+        """The id of every data key that a conversation has, or had."""
+        return [subject.key for subject in self.sealed.subjects().values() if subject.key]
+
+    def nameless(self) -> Sequence[Subject]:
+        """The subjects that are erased completely."""
+        return [subject for subject in self.sealed.subjects().values() if not subject.is_named]
+
     def named(self, scope: str, conversation: str) -> Subject | None:
         """The subject of a conversation, if it has one; not that of one that was erased completely."""
         return self.sealed.find_subject(scope, conversation)
@@ -332,7 +342,26 @@ class LedgerLog(Application[UUID]):
         return [self._one(row, payloads) for row in rows]
 
     def _one(self, row: Row, payloads: PayloadReader) -> Recorded:
+        if self._erased_here and self._was_erased(row):
+            return _erased(row, sealed_fields(*row))
         return recorded(row, payloads, self._names) if row.payload else self._blanked(row, payloads)
+
+    @cached_property
+    def _erased_here(self) -> frozenset[str]:
+        """The references that the database knew as erased when it was read first.
+
+        What was erased meanwhile the keys know. But the keys may be older than the database: put back from a
+        backup, they would open again what the log says is erased (S3).
+        """
+        return self.sealed.erased_references()
+
+    def _was_erased(self, row: Row) -> bool:
+        fields = parse_fields(row.envelope) if row.payload and row.envelope else None
+        return (
+            fields is not None
+            and fields[8] in self._erased_here
+            and fields[0] not in ERASURE_EVENTS
+        )
 
     def _check_beginning(self, row: Row) -> None:
         """Look up what an event that is read alone must fit to, where that is not known yet."""

@@ -128,6 +128,13 @@ class SealedMemoryRecorder(POPOApplicationRecorder):
         with self._database_lock:
             return self._subjects.get(reference)
 
+    def erased_references(self) -> frozenset[str]:
+        """The references of what is erased."""
+        with self._database_lock:
+            return frozenset(
+                one.reference for one in self._subjects.values() if one.state == "erased"
+            )
+
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         with self._database_lock:

@@ -287,6 +287,13 @@ class SealedPostgresRecorder(SealedRows, PostgresApplicationRecorder):
         rows = self.datastore.call(self._from_subjects + b" WHERE reference = %s", (reference,))
         return Subject._make(rows[0]) if rows else None
 
+    def erased_references(self) -> frozenset[str]:
+        """The references of what is erased."""
+        rows = self.datastore.call(
+            self.datastore.sql("SELECT reference FROM {schema}.subjects WHERE state = 'erased'")
+        )
+        return frozenset(str(reference) for (reference,) in rows)
+
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         found = map(Subject._make, self.datastore.call(self._from_subjects))

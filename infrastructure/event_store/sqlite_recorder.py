@@ -206,6 +206,12 @@ class SealedSQLiteRecorder(SealedRows, SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as cursor:
             return _subject_of(cursor, reference, self._from_subjects(cursor))
 
+    def erased_references(self) -> frozenset[str]:
+        """The references of what is erased."""
+        with self.datastore.transaction(commit=False) as cursor:
+            rows = cursor.execute("SELECT reference FROM subjects WHERE state = 'erased'")
+            return frozenset(reference for (reference,) in rows.fetchall())
+
     def subjects(self) -> dict[str, Subject]:
         """Every reference, and what it stands for."""
         with self.datastore.transaction(commit=False) as cursor:

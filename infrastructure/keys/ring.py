@@ -49,7 +49,8 @@ class KeyRing:
 
     Threads may share one. ``provider`` is asked for when it is needed first, and so is the ``origin`` of the
     log. A log that ``is_new`` when it gets its first key holds encrypted payloads only: whoever has no keys
-    cannot put others there.
+    cannot put others there. A log that ``holds`` a key already, by its id, must find keys in the store, which
+    are at the ``place`` of that name: none are made beside lost ones.
     """
 
     def __init__(
@@ -60,12 +61,16 @@ class KeyRing:
         origin: Callable[[], str] = lambda: "",
         encrypts: bool = True,
         is_new: Callable[[], bool] = lambda: False,
+        holds: Callable[[], str | None] = lambda: None,
+        place: str = "the keys of this ledger",
     ) -> None:
         self._make_provider = provider
         self._store = store
         self._read_origin = origin
         self._encrypts = encrypts
         self._is_new = is_new
+        self._holds = holds
+        self._place = place
         self._mixed = False
         self._lock = RLock()
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
@@ -100,12 +105,20 @@ class KeyRing:
             return ""
         with self._lock:
             if not self._spare:
+                self._check_not_lost()
                 made = [self._new(secrets.token_hex(16)) for _ in range(self._batch)]
                 begins = self._batch == 1 and self._is_new()
                 self._store.add([*made, self._mark(_ENCRYPTED)] if begins else made)
                 self._spare += [key.id for key in made]
                 self._batch = min(2 * self._batch, _MOST_SPARE)
             return self._spare.popleft()
+
+    def _check_not_lost(self) -> None:
+        """Raise :class:`KeyMissing` where the log has keys and the store is empty."""
+        if self._batch == 1 and not self._store.count() and not self._store.tombstones():
+            held = self._holds()
+            if held is not None:
+                raise self._missing(held)
 
     def secret(self, key: str) -> bytes:
         """A data key. Raises :class:`Erased`, and :class:`StoreError` kinds where it cannot be had (S3)."""
@@ -137,12 +150,18 @@ class KeyRing:
     def _fetch(self, key: str) -> bytes:
         wrapped = self._store.find(key)
         if wrapped is None:
-            raise KeyMissing(f"the data key {key} is not among the keys of this ledger")
+            raise self._missing(key)
         if not wrapped.wrapped:
             raise KeyMissing(f"the data key {key} is empty, and nothing says that it was erased")
         found = self.provider.unwrap(wrapped.epoch, wrapped.wrapped, _context(key))
         self._remember(key, found)
         return found
+
+    def _missing(self, key: str) -> KeyMissing:
+        return KeyMissing(
+            f"the data key {key} is not in {self._place}: keep the folder of keys with the ledger, "
+            "or name it in COMPACTION_LEDGER_KEYS"
+        )
 
     def _new(self, key: str) -> WrappedKey:
         made = secrets.token_bytes(payloads.KEY_BYTES)
@@ -256,11 +275,14 @@ class KeyRing:
 
     def begin(self, subject: Subject) -> None:
         """Let nothing be read of the subject from now on."""
+        self._make_name_key()
+        name = self._name(subject.scope, subject.conversation)
+        self._store.bury(Tombstone(subject.reference, name, subject.key, "begun"))
+
+    def _make_name_key(self) -> None:
         if self._store.find(NAME_KEY) is None:
             self._store.add([self._new(NAME_KEY)])
             self._secrets.pop(NAME_KEY, None)  # another process may have been faster
-        name = self._name(subject.scope, subject.conversation)
-        self._store.bury(Tombstone(subject.reference, name, subject.key, "begun"))
 
     def destroy(self, reference: str) -> None:
         """Destroy the subject's data key."""
@@ -274,6 +296,20 @@ class KeyRing:
     def references(self) -> Iterable[str]:
         """Every reference that was begun with."""
         return [tombstone.reference for tombstone in self._store.tombstones()]
+
+    def check_keys(self, keys: Iterable[str]) -> None:
+        """Raise :class:`KeyMissing` unless each of these is known here, destroyed or not."""
+        for key in keys:
+            if self._store.find(key) is None:
+                raise self._missing(key)
+
+    def bury(self, subject: Subject) -> None:
+        """Destroy once more what the database knows as erased, and this store does not."""
+        self._make_name_key()
+        name = f"nameless/{subject.reference}".encode()
+        self._store.bury(Tombstone(subject.reference, name, subject.key, "begun"))
+        self._store.destroy(subject.reference)
+        self._store.complete(subject.reference)
 
     def pending(self) -> Iterable[str]:
         """Those of them that are not complete."""

@@ -62,6 +62,10 @@ class MemoryTree:
         with self._lock:
             self._nodes.clear()
 
+    def was_announced(self) -> bool:
+        """Whether anything of this log was ever about to be signed."""
+        return self._turn.size > 0
+
     def begin_turn(self, holder: str) -> Turn:
         """Become the signer."""
         with self._lock:

@@ -77,6 +77,10 @@ class PostgresTree:
         """Forget all hashes."""
         self._call("SELECT {schema}.forget_tree_nodes()")
 
+    def was_announced(self) -> bool:
+        """Whether anything of this log was ever about to be signed."""
+        return bool(self._call("SELECT size FROM {schema}.signer WHERE id = 0 AND size > 0"))
+
     def begin_turn(self, holder: str) -> Turn:
         """Become the signer."""
         rows = self._call("SELECT epoch, size, root FROM {schema}.begin_signing(%s)", holder)

@@ -80,6 +80,11 @@ class SQLiteTree:
         with self._database.transaction(commit=True) as cursor:
             cursor.execute("DELETE FROM tree_nodes")
 
+    def was_announced(self) -> bool:
+        """Whether anything of this log was ever about to be signed."""
+        rows = self._read("SELECT size FROM signer WHERE id = 0 AND size > 0")
+        return bool(rows)
+
     def begin_turn(self, holder: str) -> Turn:
         """Become the signer."""
         with self._database.transaction(commit=True) as cursor:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from compaction_ledger.domain.bundles import SealedLog
 from compaction_ledger.domain.erasure import ErasedFact, Purged
-from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.errors import InvalidSetting, UnknownConversation
 from compaction_ledger.domain.facts import Fact
 from compaction_ledger.domain.history import HistoryIndex
 from compaction_ledger.domain.messages.shapes import SHAPES
@@ -317,7 +317,7 @@ def reading_from(
         guarded = originals if ring is None else GuardedOriginals(originals, ring)
         parts = replace(parts, originals=guarded)
         if eraser is not None:
-            stores = {**eraser.stores, "originals": originals}
+            stores: dict[str, Purged] = {**eraser.stores, "originals": originals}
             parts = replace(parts, eraser=replace(eraser, stores=stores))
     return parts
 
@@ -516,7 +516,13 @@ def parts_of(  # noqa: PLR0913 - the parts
             "work": work,
             "read_models": FollowedReadModels(read_models, log),
         }
-        eraser = Eraser(log, ring, stores, scrub, check_may_erase)
+        held = (
+            transcripts.unguarded
+            if isinstance(transcripts, GuardedTranscriptStore)
+            else transcripts
+        )
+        known = partial(_is_known, held, originals)
+        eraser = Eraser(log, ring, stores, scrub, check_may_erase, held.conversations, known)
         originals = GuardedOriginals(originals, ring)
         history = GuardedHistoryIndex(history, ring)
         read_models = GuardedReadModels(read_models, ring)
@@ -547,6 +553,17 @@ def parts_of(  # noqa: PLR0913 - the parts
         exported=log.exported(tree),
         places=places,
     )
+
+
+def _is_known(
+    transcripts: Transcripts, originals: Originals, scope: str, conversation: str
+) -> bool:
+    """Whether a conversation has lines, or a run."""
+    try:
+        transcripts.conversation(scope, conversation)
+    except UnknownConversation:
+        return bool(originals.runs(scope, conversation))
+    return True
 
 
 def _check_unshared(settings: Settings) -> None:

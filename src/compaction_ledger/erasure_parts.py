@@ -55,6 +55,8 @@ def stored_ring(
         origin=lambda: recorder.head()[1],
         encrypts=settings.encryption == "on" and not read_only,
         is_new=lambda: not recorder.head()[0],
+        holds=lambda: next((one.key for one in recorder.subjects().values() if one.key), None),
+        place=str(folder / DATA_KEYS) if url is None else "the database of data keys",
     )
 
 

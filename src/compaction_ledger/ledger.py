@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
-from compaction_ledger.domain.errors import InvalidInput, InvalidSetting
+from compaction_ledger.domain.errors import InvalidInput, InvalidSetting, StoreError
 from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
-from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
+from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.moments import Moment
 from compaction_ledger.domain.ports import (
     PastReadModels,
@@ -629,18 +630,31 @@ class Ledger:
     # --- upkeep ---
 
     def erase(
-        self, conversation: str, *, scope: str = DEFAULT_SCOPE, on_step: OnStep | None = None
+        self,
+        conversation: str,
+        *,
+        scope: str = DEFAULT_SCOPE,
+        unknown: bool = False,
+        on_step: OnStep | None = None,
     ) -> Erasure:
         """Erase a conversation for good: its data key is destroyed, and its rows are deleted (S3).
 
         From the first step on nothing of it is read, and nothing is written: :class:`Erased`. The log still
         verifies. It can be done again after an error, or completed by :meth:`resume_erasures`. Raises
         :class:`Erased` where it was done before. A host's own transcripts are the host's to delete.
+        With ``unknown`` also an id of which nothing is known is kept away: else :class:`UnknownConversation`.
         """
-        return self._eraser().erase(scope, conversation, on_step)
+        return self._eraser().erase(scope, conversation, on_step, unknown=unknown)
+
+    def erasure_leftovers(self) -> Sequence[tuple[str, str]]:
+        """Conversations that were erased, and have lines again since a database was put back (S3)."""
+        return self._eraser().leftovers()
 
     def resume_erasures(self, *, on_step: OnStep | None = None) -> Sequence[Erasure]:
-        """Complete every erasure that was begun, or that a restored backup knows nothing of (S3)."""
+        """Complete every erasure that was begun, and undo what backups have brought back (S3).
+
+        Raises :class:`KeyMissing` where the keys are not there: then nothing is known of erasures.
+        """
         return self._eraser().resume(on_step)
 
     def _eraser(self) -> Eraser:
@@ -691,7 +705,7 @@ class Ledger:
         asked = witnesses_of(self._settings) if witnesses is None else witnesses
         heads = head_check(self._parts, Against(checkpoints, keys, asked))
         expected = partial(composition.past_read_models, self._parts.context.registry)
-        return verify(
+        found = verify(
             self._parts.context.log,
             self._parts.read_models,
             None if seal_only else expected,
@@ -699,6 +713,21 @@ class Ledger:
             heads,
             erased_from_now_on(self._parts),
         )
+        return found if seal_only or self._parts.eraser is None else self._with_leftovers(found)
+
+    def _with_leftovers(self, found: Verification) -> Verification:
+        """What else is not as it should be: lines of what was erased (S3)."""
+        try:
+            left = len(self.erasure_leftovers())
+        except StoreError:  # there are no keys, which was said
+            return found
+        if not left:
+            return found
+        finding = Finding(
+            "erasure",
+            f"{left} erased conversations have lines among the transcripts: run `erase --resume`",
+        )
+        return replace(found, findings=(*found.findings, finding))
 
     def export(  # noqa: PLR0913 - each has its default
         self,

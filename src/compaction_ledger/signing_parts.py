@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.errors import InvalidSetting, KeyMissing
 from compaction_ledger.infrastructure.proof.folder import CheckpointFolder
 from compaction_ledger.infrastructure.proof.keys import SignerKeys
 from compaction_ledger.places import Places
@@ -23,8 +23,19 @@ def checkpoint_folder(parts: Parts) -> CheckpointFolder:
 
 
 def log_signer(parts: Parts) -> LogSigner:
-    """What signs this ledger, by a name of its own. A key is made where there is none."""
+    """What signs this ledger, by a name of its own. A key is made where nothing was signed yet.
+
+    Raises :class:`KeyMissing` where something was, and its key is not there: another one under the same name
+    is made on purpose only.
+    """
     keys = signer_keys(parts)
+    if not keys.active_keys() and (
+        parts.tree.was_announced() or checkpoint_folder(parts).newest() is not None
+    ):
+        raise KeyMissing(
+            f"this log was signed before, and its signer's key is not in {_places(parts).keys}: bring it "
+            "back, or make a new one with `keys rotate-signer`"
+        )
     signers = keys.signers()
     return LogSigner(parts.tree, checkpoint_folder(parts), signers, keys.verifiers(), worker_name())
 

@@ -20,7 +20,7 @@ from compaction_ledger.domain.erasure import (
     ErasureCompleted,
     ErasureRequested,
 )
-from compaction_ledger.domain.errors import Erased, KeyMissing
+from compaction_ledger.domain.errors import Erased, KeyMissing, UnknownConversation
 from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -155,7 +155,13 @@ def test_what_was_erased_cannot_be_erased_again(filled: Ledger) -> None:
 
 def test_what_nobody_knows_can_be_erased_and_then_stays_away(filled: Ledger) -> None:
     """It may stand in a backup, or be on its way: who asks is not asked why."""
-    done = filled.erase("c-unknown", scope=SCOPE)
+    size = filled.size()
+    with pytest.raises(UnknownConversation):
+        filled.erase("c-unknown", scope=SCOPE)
+    with pytest.raises(UnknownConversation):
+        filled.erase(GONE, scope="another")  # a slip is no erasure
+    assert filled.size() == size
+    done = filled.erase("c-unknown", scope=SCOPE, unknown=True)
     assert done.completed == done.requested + 1
     with pytest.raises(Erased):
         filled.transcripts.append(SCOPE, "c-unknown", [NewMessage("n", "r", "user", "Hello")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,21 @@ def test_one_of_several_processes_signs(transcript: Path, tmp_path: Path) -> Non
     words = ["work", "--until-idle", "--processes", 2, "--sign-every", "3600", "--json"]
     done = run(*words, "--ledger", path).fine()
     assert json.loads(done.out.splitlines()[-1])["counts"]["checkpoints"] == 2
+
+
+def test_k2_no_new_key_is_made_in_silence_where_something_was_signed(ledger: Path) -> None:
+    call("checkpoint", ledger=ledger).fine()
+    keys = ledger.with_name("ledger.db.keys")
+    signer = (keys / "signer-keys").read_bytes()
+    for name in ("signer-keys", "verifier-keys"):
+        (keys / name).unlink(missing_ok=True)
+    message = call("checkpoint", ledger=ledger).failed("key_missing")
+    assert "rotate-signer" in message
+    assert not (keys / "signer-keys").exists()
+    # Nor without the checkpoints: the database remembers that something was signed.
+    shutil.move(ledger.with_name("ledger.db.checkpoints"), ledger.with_name("elsewhere"))
+    call("checkpoint", ledger=ledger).failed("key_missing")
+    assert signer != b""
+    call("keys", "rotate-signer", ledger=ledger).fine()  # on purpose
+    assert (keys / "signer-keys").read_bytes() != signer
+    call("checkpoint", ledger=ledger).fine()

@@ -18,10 +18,12 @@ from backends import PostgresBackend, SQLiteBackend
 from command_line import call
 from erasures import RUN, fill_everything
 from histories import SCOPE
+from window_runs import RememberingSummarizer, growing, window_on
 
 from compaction_ledger import Ledger
-from compaction_ledger.domain.erasure import ErasureCompleted, ErasureRequested
+from compaction_ledger.domain.erasure import ErasedFact, ErasureCompleted, ErasureRequested
 from compaction_ledger.domain.errors import Erased, KeyMissing, StoreError, WrongKey
+from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.settings import Settings
 
 GONE, KEPT = "c-gone", "c-kept"
@@ -272,7 +274,7 @@ def test_erasing_by_the_command_line(folder: Path) -> None:
     (erased,) = found.json["erased"]
     assert erased["purged"] == list(STORES)
     call("erase", "--conversation", GONE, "--scope", SCOPE, "--yes", ledger=place).failed("erased")
-    assert call("erase", "--resume", "--json", ledger=place).fine().json == {"erased": []}
+    assert call("erase", "--resume", "--json", ledger=place).fine().json["erased"] == []
     call("plan", GONE, "--scope", SCOPE, ledger=place).failed("erased")
     events = call("log", "--json", "--limit", 1000, ledger=place).fine().json["events"]
     gone = [event for event in events if event["erased"]]
@@ -324,3 +326,86 @@ def test_secrets_stand_nowhere_but_in_their_files(
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "keyring.json":
             assert not any(form in path.read_bytes() for form in forms), path
+
+
+# --- backups of one without the other ---
+
+
+def test_a_backup_from_before_its_first_event_brings_no_conversation_back(tmp_path: Path) -> None:
+    """The database knows no reference for it then: its lines are found by its name (S3)."""
+    place = tmp_path / "ledger.db"
+    with Ledger.open(place) as ledger:
+        for name in (GONE, KEPT):
+            lines = [NewMessage(f"{name}-1", "r", "user", f"apple of {name}")]
+            ledger.transcripts.append(SCOPE, name, lines, [NewRun("r", "completed")])
+    backup = shutil.copy(place, tmp_path / "backup.db")
+    with Ledger.open(place) as ledger:
+        ledger.erase(GONE, scope=SCOPE)
+    shutil.copy(backup, place)
+    with Ledger.open(place) as ledger:
+        told = [one.message for one in ledger.verify().findings if one.code == "erasure"]
+        assert [message for message in told if "erase --resume" in message]
+        assert ledger.erasure_leftovers() == [(SCOPE, GONE)]
+        assert ledger.resume_erasures() == []
+        assert ledger.erasure_leftovers() == []
+        assert not [one for one in ledger.verify().findings if "--resume" in one.message]
+        assert set(ledger.conversations()) == {(SCOPE, KEPT)}
+    assert b"apple of c-gone" not in place.read_bytes()
+    shutil.copy(backup, place)
+    with Ledger.open(place) as ledger, pytest.raises(Erased):
+        ledger.erase(GONE, scope=SCOPE)  # asked for by name, it goes as well
+    assert b"apple of c-gone" not in place.read_bytes()
+
+
+def test_older_keys_beside_the_present_database_open_nothing_that_was_erased(folder: Path) -> None:
+    """The log says what was erased, and with which key: that is destroyed once more (S3)."""
+    place, keys = folder / "ledger.db", folder / "ledger.db.keys"
+    shutil.copytree(keys, folder.parent / "old-keys")
+    with Ledger.open(place) as ledger:
+        done = ledger.erase(GONE, scope=SCOPE)
+        size = ledger.size()
+    shutil.rmtree(keys)
+    shutil.copytree(folder.parent / "old-keys", keys)
+    with Ledger.open(place) as ledger:
+        facts = [entry.fact for entry in ledger.events()]
+        erased = [fact for fact in facts if isinstance(fact, ErasedFact)]
+        assert {fact.subject for fact in erased} == {done.reference}
+        ledger.rebuild()
+        assert ledger.ranges(GONE, scope=SCOPE) == []
+        ledger.resume_erasures()
+        assert ledger.size() == size
+        assert ledger.verify().findings == ()
+        ring = ledger._parts.ring
+        log: Any = ledger._parts.context.log
+        assert ring is not None
+        with pytest.raises(Erased):
+            ring.secret(log.sealed.subject_of(done.reference).key)
+
+
+@pytest.mark.parametrize("lost", ["data-keys.db", "keyring.json", "everything"])
+def test_without_keys_nothing_is_said_to_be_erased_and_none_are_made(
+    folder: Path, lost: str
+) -> None:
+    keys = folder / "ledger.db.keys"
+    shutil.copytree(keys, folder.parent / "kept")
+    if lost == "everything":
+        shutil.rmtree(keys)
+    else:
+        (keys / lost).unlink()
+    with Ledger.open(folder / "ledger.db") as ledger:
+        if lost != "keyring.json":
+            with pytest.raises(KeyMissing, match="COMPACTION_LEDGER_KEYS"):
+                ledger.resume_erasures()
+        with pytest.raises(KeyMissing):
+            ledger.erase(GONE, scope=SCOPE)
+        lines = [NewMessage("n", "r", "user", "Hello")]
+        ledger.transcripts.append(SCOPE, "c-new", lines, [NewRun("r", "completed")])
+        window = window_on(ledger._parts, RememberingSummarizer(), place=(SCOPE, "c-new", RUN))
+        for messages in growing(14):
+            window.prepare(messages)
+        with pytest.raises(KeyMissing):
+            window.compact()
+    shutil.rmtree(keys, ignore_errors=True)
+    shutil.copytree(folder.parent / "kept", keys)
+    with Ledger.open(folder / "ledger.db") as ledger:
+        assert ledger.verify().findings == ()

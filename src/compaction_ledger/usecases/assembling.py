@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from contextlib import suppress
 
 from compaction_ledger.domain.assembly import Assembly, Candidate, Options, assemble
 from compaction_ledger.domain.errors import DamagedLog, StoreError
@@ -15,6 +15,8 @@ from compaction_ledger.domain.windows import Range
 from compaction_ledger.usecases.context import Context
 from compaction_ledger.usecases.reading import read_eligible
 from compaction_ledger.usecases.rows import sound_rows
+
+logger = logging.getLogger(__name__)
 
 
 def assemble_request(context: Context, scope: str, conversation: str, options: Options) -> Assembly:
@@ -55,8 +57,10 @@ def stored_candidates(
     finished = [row for row in rows if row.finished]
     entries: Mapping[int, Recorded] = {}
     # A key that is missing, say: that the summaries are there and cannot be read is told (H8, H9).
-    with suppress(StoreError, DamagedLog):
+    try:
         entries = context.log.at([row.index for row in finished if row.index is not None])
+    except (StoreError, DamagedLog) as error:
+        logger.warning("a request is made without summaries, as they cannot be read: %s", error)
     return (
         [_candidate(row, entries.get(-1 if row.index is None else row.index)) for row in finished],
         [

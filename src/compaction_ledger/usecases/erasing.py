@@ -6,11 +6,12 @@ is noted first, so that nothing is read from then on, not even from a backup tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from compaction_ledger.domain.erasure import ErasableLog, Erasures, Purged, Subject
+from compaction_ledger.domain.errors import UnknownConversation
 from compaction_ledger.domain.identifiers import check_id
 
 Step = Literal["begun", "requested", "key destroyed", "purged", "completed"]
@@ -38,6 +39,8 @@ class Eraser:
 
     ``scrub`` sees to it that deleted rows leave no trace in the ledger's files. ``check_allowed`` raises
     where whoever asks may not erase: before anything is noted, since that cannot be taken back.
+    ``conversations`` are those that have lines, erased or not, and ``is_known`` says whether anything is
+    stored of one.
     """
 
     log: ErasableLog
@@ -45,36 +48,77 @@ class Eraser:
     stores: Mapping[str, Purged]
     scrub: Callable[[], None]
     check_allowed: Callable[[], None]
+    conversations: Callable[[], Iterable[tuple[str, str]]]
+    is_known: Callable[[str, str], bool]
 
-    def erase(self, scope: str, conversation: str, on_step: OnStep | None = None) -> Erasure:
-        """Erase a conversation, whether or not anything is known of it. Raises :class:`Erased` if it was.
+    def erase(
+        self,
+        scope: str,
+        conversation: str,
+        on_step: OnStep | None = None,
+        *,
+        unknown: bool = False,
+    ) -> Erasure:
+        """Erase a conversation. Raises :class:`Erased` if it was, once nothing of it has come back.
 
-        Raises :class:`DamagedLog`, before anything is done, where it is not sure which key to destroy.
+        With ``unknown`` also one of which nothing is known here: else :class:`UnknownConversation`. Raises
+        :class:`DamagedLog`, before anything is done, where it is not sure which key to destroy.
         """
         check_id(scope, "scope")
         check_id(conversation, "conversation")
         self.check_allowed()
         subject = self.log.named(scope, conversation)
         if subject is None:
-            self.erasures.check(scope, conversation)
+            self._check_new(scope, conversation, unknown=unknown)
             subject = self.log.subject_for(scope, conversation)
         return self._erase(subject, on_step or _tell_nobody)
+
+    def _check_new(self, scope: str, conversation: str, *, unknown: bool) -> None:
+        if self.erasures.was_erased(scope, conversation):
+            self._forget([(scope, conversation)])
+            self.erasures.check(scope, conversation)
+        if not unknown and not self.is_known(scope, conversation):
+            raise UnknownConversation(
+                f"nothing is known of conversation {conversation!r} in scope {scope!r}; "
+                "to keep it away all the same, say so (--unknown)"
+            )
+
+    def leftovers(self) -> Sequence[tuple[str, str]]:
+        """Conversations that were erased and have lines again: a database was put back from before (S3)."""
+        return [place for place in self.conversations() if self.erasures.was_erased(*place)]
+
+    def _forget(self, places: Sequence[tuple[str, str]]) -> None:
+        for place in places:
+            for store in self.stores.values():
+                store.forget(*place)
+        if places:
+            self.scrub()
 
     def unfinished(self) -> Sequence[Subject]:
         """What was begun and is not complete here: after a kill, or in a backup that was put back."""
         return self.log.unfinished(self.erasures.references(), self.erasures.was_erased)
 
     def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
-        """Complete whatever was begun."""
+        """Complete whatever was begun, and undo what backups of database or keys have brought back.
+
+        Raises :class:`KeyMissing` where the keys are not there: then nothing is known of erasures.
+        """
         self.check_allowed()
+        self.erasures.check_keys(self.log.known_keys())
+        begun = set(self.erasures.references())
+        for subject in self.log.nameless():  # the keys are older than the database
+            if subject.reference not in begun:
+                self.erasures.bury(subject)
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
         for reference in self.erasures.pending():  # all is done, and nobody noted it
             self.scrub()
             self.erasures.complete(reference)
+        self._forget(self.leftovers())
         return done
 
     def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
         self.log.check_key(subject)
+        self.erasures.check_keys([subject.key] if subject.key else [])
         self.erasures.begin(subject)
         on_step("begun")
         requested = self.log.request_erasure(subject)

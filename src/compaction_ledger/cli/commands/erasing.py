@@ -20,6 +20,9 @@ def erase(
     resume: Annotated[
         bool, typer.Option("--resume", help="Complete what was begun, or a backup brought back.")
     ] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Also keep away an id that nothing is known of.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     scope: ScopeOption = None,
     ledger: LedgerOption = None,
@@ -57,7 +60,9 @@ def erase(
 
     with call.open() as opened:
         if conversation is None:
+            leftovers = len(opened.erasure_leftovers())
             done = opened.resume_erasures(on_step=tell)
         else:
-            done = [opened.erase(conversation, scope=call.scope, on_step=tell)]
-    call.answer(EraseDocument.of(done), show_erase)
+            leftovers = 0
+            done = [opened.erase(conversation, scope=call.scope, unknown=unknown, on_step=tell)]
+    call.answer(EraseDocument.of(done, leftovers), show_erase)

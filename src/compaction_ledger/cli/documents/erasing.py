@@ -31,10 +31,13 @@ class EraseDocument(Document):
     """`compaction-ledger erase`."""
 
     erased: list[ErasureRecord]
+    leftovers: Count
+    """How many conversations had been erased and had lines again, which were deleted once more."""
 
     @classmethod
-    def of(cls, done: Sequence[Erasure]) -> EraseDocument:
+    def of(cls, done: Sequence[Erasure], leftovers: int = 0) -> EraseDocument:
         return cls(
+            leftovers=leftovers,
             erased=[
                 ErasureRecord(
                     reference=one.reference,
@@ -44,5 +47,5 @@ class EraseDocument(Document):
                     purged=list(one.purged),
                 )
                 for one in done
-            ]
+            ],
         )

@@ -10,7 +10,12 @@ from compaction_ledger.cli.plain import plural
 
 def show_erase(console: Console, document: EraseDocument) -> None:
     """What was erased, and where that is recorded."""
-    if not document.erased:
+    if document.leftovers:
+        console.print(
+            f"{plural(document.leftovers, 'conversation')} had been erased and had lines again: "
+            "they are deleted."
+        )
+    elif not document.erased:
         console.print("There is nothing to complete: every erasure that was begun is done.")
     for one in document.erased:
         console.print(
