@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from command_line import call, run
+from copies import copy_ledger
 from witness_logs import LooseLog
-from witnesses import RunningWitness, running_witness
+from witnesses import RunningWitness, WitnessProcess, running_witness
 
 from compaction_ledger.domain.proof.notes import parse_note
 
@@ -20,6 +22,7 @@ VARIABLES = (
     "COMPACTION_LEDGER_COPIES",
     "COMPACTION_LEDGER_TIMESTAMPS",
 )
+ROLES = ["user", "assistant"]
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +148,46 @@ def test_keys_are_read_from_files(signed: Path, witness: RunningWitness, tmp_pat
     ours.write_text(f"{another}\n")
     done = call("verify", *words, ledger=signed)
     assert "checkpoint" in {finding["code"] for finding in done.json["findings"]}
+
+
+def test_a_witness_reads_the_keys_of_logs_from_a_file(signed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("\n".join([LooseLog().key, *keys_of(signed)]))
+    process = WitnessProcess(tmp_path / "w", [f"@{file}"])
+    try:
+        words = ["checkpoint", "--json", "--ledger", signed]
+        done = run(*words, COMPACTION_LEDGER_WITNESSES=process.setting)
+        assert (done.code, len(done.json["cosigned"])) == (0, 1)
+    finally:
+        assert process.stop() == 0
+
+
+def test_two_logs_of_one_size(signed: Path, witness: RunningWitness, tmp_path: Path) -> None:  # K4
+    """The witness has cosigned another log than the one that is here, of the same size."""
+    words = ["--witness", witness.url, "--witness-key", witness.key]
+    other = copy_ledger(signed, tmp_path / "other.db")
+    for place in ("keys", "checkpoints"):
+        shutil.copytree(f"{signed}.{place}", f"{other}.{place}", dirs_exist_ok=True)
+    for ledger, messages in ((signed, "one"), (other, "two")):
+        chat = tmp_path / f"{messages}.json"
+        chat.write_text(json.dumps([{"role": r, "content": messages} for r in ROLES * 30]))
+        call("import", chat, "--conversation", messages, ledger=ledger).fine()
+        call("compact", messages, ledger=ledger).fine()
+    call("checkpoint", ledger=signed).fine()
+    run("checkpoint", "--ledger", other, COMPACTION_LEDGER_WITNESSES=witness.setting).fine()
+    before = call("verify", "--json", ledger=signed).fine().json
+    done = call("verify", *words, "--json", ledger=signed)
+    assert done.code == 1
+    (fork,) = done.json["findings"]
+    assert fork["code"] == "fork"
+    size = before["signed"]
+    assert f"two different logs of {size} events were signed" in fork["message"]
+    assert [side.splitlines()[1] for side in fork["sides"]] == [str(size)] * 2
+    assert fork["sides"][0].splitlines()[2] != fork["sides"][1].splitlines()[2]
+    assert done.json["signed"] == fork["index"] < size
+    text = call("verify", *words, ledger=signed).out
+    assert f"Asked the witness {witness.name}." in text
+    assert f"the first {size} events" not in text
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])
