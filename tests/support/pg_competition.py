@@ -6,6 +6,7 @@ does to the server what it likes meanwhile, and then has everything checked.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import random
@@ -42,6 +43,7 @@ from compaction_ledger.composition import Parts
 from compaction_ledger.domain.errors import StoreUnavailable
 from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
+from compaction_ledger.infrastructure.event_store.codec import encode
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
 from compaction_ledger.settings import Settings
@@ -298,15 +300,13 @@ class Competition:
                 last.complete(from_pair, number)
 
     def _stored(self, parts: Parts) -> list[Stored]:
-        """The log, with the digests of what lies in the table: past our software."""
-        digests = self.ledger.execute(
-            "SELECT encode(sha256(state), 'hex') FROM {schema}.stored_events ORDER BY idx"
-        )
+        """The log, with the digests of its facts: what lies in the table is encrypted."""
         stored: list[Stored] = []
-        for (digest,), entry in zip(digests, Ledger(parts, Settings()).events(), strict=True):
+        for entry in Ledger(parts, Settings()).events():
             fact = entry.fact
             assert isinstance(fact, RangeFact)
-            stored.append(Stored(entry.index, entry.recorded_at, str(digest), fact, effect(fact)))
+            digest = hashlib.sha256(encode(fact)).hexdigest()
+            stored.append(Stored(entry.index, entry.recorded_at, digest, fact, effect(fact)))
         return stored
 
     def _check_claims(self, entries: Sequence[Entry], stored: Sequence[Stored]) -> None:
