@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
 from compaction_ledger.domain.assembly import Assembly, Fallback, Options
-from compaction_ledger.domain.errors import InvalidInput, InvalidSetting, StoreError
+from compaction_ledger.domain.errors import DamagedLog, InvalidInput, InvalidSetting, StoreError
 from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
@@ -718,8 +718,8 @@ class Ledger:
     def _with_leftovers(self, found: Verification) -> Verification:
         """What else is not as it should be: lines of what was erased (S3)."""
         try:
-            left = len(self.erasure_leftovers())
-        except StoreError:  # there are no keys, which was said
+            left = self._leftovers_that_stay()
+        except (StoreError, DamagedLog):  # there are no keys, or no head: that was said
             return found
         if not left:
             return found
@@ -728,6 +728,13 @@ class Ledger:
             f"{left} erased conversations have lines among the transcripts: run `erase --resume`",
         )
         return replace(found, findings=(*found.findings, finding))
+
+    def _leftovers_that_stay(self) -> int:
+        """How many there are, without those that are being erased just now."""
+        first = set(self.erasure_leftovers())
+        if not first or any(self._eraser().erasures.pending()):
+            return 0
+        return len(first & set(self.erasure_leftovers()))
 
     def export(  # noqa: PLR0913 - each has its default
         self,

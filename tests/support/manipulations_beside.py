@@ -60,7 +60,8 @@ def reference_of(victim: Victim, index: int) -> str:
     "a request made up, and the reference marked as erased",
     ("erasure", SIZE),
     where="the request",
-    note="nothing more is recorded of the conversation",
+    requests="without it",
+    note="nothing more is recorded of the conversation, and nothing of it is read",
 )
 def request_made_up(victim: Victim) -> None:
     like = victim.rows()[OTHER_SUMMARY]

@@ -438,6 +438,7 @@ def key_emptied(victim: Victim) -> None:
     "marked as erased, without a request",
     ("erasure", 0),
     where="the first event of the conversation",
+    requests="without it",
 )
 def marked_erased(victim: Victim) -> None:
     _subject(victim, GOOD, state="erased")

@@ -127,7 +127,7 @@ SIGNINGS = [
     Signing(
         "the signer's key deleted",
         signer_keys_deleted,
-        "not_signed",
-        "a new key does not go on where nobody knows the old one",
+        "key_missing",
+        "a new key is made on purpose only",
     ),
 ]

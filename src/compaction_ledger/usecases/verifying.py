@@ -101,9 +101,11 @@ def verify(
     except (StoreError, DamagedLog) as error:
         findings.append(Finding("read_models", f"they cannot be read: {error}"))
     try:
-        sealed = log.verify(progress, None if heads is None else heads.on_leaves)
-        # The seal alone needs no keys: without them there is nothing to say of it.
-        findings += [one for one in sealed if expected is not None or one.code != "keys"]
+        findings.extend(  # what is found before an error stays found
+            one
+            for one in log.verify(progress, None if heads is None else heads.on_leaves)
+            if expected is not None or one.code != "keys"  # the seal alone needs none
+        )
         size = log.size()
         if not findings and expected is not None:
             findings += _compare(log, expected, seen, size, was_erased)
