@@ -88,7 +88,7 @@ def goes_on_behind(text: str, end: int, kind: GroundedKind) -> bool:
 
 
 _WHOLE_WORD = re.compile(rf"{_W}+")
-_WHOLE_NUMBER = re.compile(rf"\d++(?:[{_SEPARATORS}]\d++)*+")
+_WHOLE_NUMBER = re.compile(rf"\d++(?>(?:[{_SEPARATORS}]\d++)*)")
 
 
 def words(text: str) -> list[str]:
@@ -105,8 +105,10 @@ def stretches(text: str) -> re.Pattern[str] | None:
 
 # --- figures, dates, amounts, identifiers, URLs -----------------------------------------------------
 
+# Of a group that may be repeated, nothing is given back: `(?>(?:...)*)`. The first releases of Python 3.11
+# (Debian 12 has 3.11.2) get `(?:...)*+` wrong (https://github.com/python/cpython/issues/106052).
 _GROUPED = r"\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)(?:[.,]\d++)?"
-_NUMBER = rf"[{_SIGNS}]?(?:{_GROUPED}|\d++(?:[{_SEPARATORS}]\d++)*+)"
+_NUMBER = rf"[{_SIGNS}]?(?:{_GROUPED}|\d++(?>(?:[{_SEPARATORS}]\d++)*))"
 _NUMBERS = rf"{_NUMBER}(?:\s?[-\u2010-\u2015]\s?{_NUMBER})?"
 _SCALE = rf"(?:\s?(?:{SCALES})(?!{_W})|(?:{UNSPACED_SCALES}))"
 _UNIT = rf"(?:\s?[{CURRENCY}%\u2030\uff05]|\s?(?:{CODES})(?!{_W})|(?:{UNSPACED_UNITS}))"
@@ -128,7 +130,7 @@ _AMOUNT = (
 )
 _TOKEN = (
     rf"(?:[{_SIGNS}](?=\d)|(?:~|\.{{1,2}})?/(?={_W}))?"
-    rf"{_W}++(?:(?:[.\-\u2010\u2011/@]|(?<=\d)[{_SEPARATORS}](?=\d)){_W}++)*+"
+    rf"{_W}++(?>(?:(?:[.\-\u2010\u2011/@]|(?<=\d)[{_SEPARATORS}](?=\d)){_W}++)*)"
 )
 _ITEM = (
     rf"(?=[{_SIGNS}/~.\w{CURRENCY}])(?:(?P<url>{_URL})|(?P<date>{_DATE})|(?P<amount>{_AMOUNT})"
