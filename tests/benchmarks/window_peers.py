@@ -232,16 +232,18 @@ def _strands_model(limit: int) -> Any:
     class RulesModel(Model):
         """Counts its calls."""
 
-        calls = 0
+        def __init__(self) -> None:
+            self.calls = 0
+            self._config: Json = {"context_window_limit": limit}
 
         def get_config(self) -> Any:
-            return {"context_window_limit": limit}
+            return self._config
 
         def update_config(self, **model_config: Any) -> None:
-            raise NotImplementedError(str(model_config))
+            self._config |= model_config
 
-        def structured_output(self, *args: Any, **kwargs: Any) -> Any:
-            raise NotImplementedError(str((args, kwargs)))
+        def structured_output(self, *_args: Any, **_options: Any) -> Any:
+            raise TypeError("this model writes summaries as text, and nothing by a schema")
 
         async def stream(self, messages: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             self.calls += 1
