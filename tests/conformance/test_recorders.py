@@ -29,7 +29,7 @@ from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.tests import persistence as stock
 
 from compaction_ledger.domain.erasure import Subject
-from compaction_ledger.domain.errors import InvalidInput
+from compaction_ledger.domain.errors import Erased, InvalidInput
 from compaction_ledger.infrastructure.event_store.memory_recorder import SealedMemoryRecorder
 from compaction_ledger.infrastructure.event_store.postgres_recorder import SealedPostgresRecorder
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
@@ -244,6 +244,30 @@ def test_a_conflict_takes_no_index(backend: Backend) -> None:
             recorder.insert_events(conflict)
     assert recorder.insert_events([event(2, stream)]) == [2]
     assert list(verify_seal(sealed(recorder))) == []
+
+
+def test_of_an_erased_subject_nothing_is_stored_but_its_erasure(backend: Backend) -> None:  # S3
+    recorder = backend.recorder()
+    subject = recorder.subject("s", "c", "1" * 32).reference
+    other = recorder.subject("s", "another", "2" * 32).reference
+    recorder.insert_events([event()], subject=subject)
+    recorder.insert_events([event(topic="ErasureRequested@1")], subject=subject)
+    for late in ([event()], [event(), event()]):
+        with pytest.raises(Erased):
+            recorder.insert_events(late, subject=subject)
+    assert recorder.find_subject("s", "c") == Subject(subject, "", "erased", "s", "c")
+    assert recorder.erased_references() == {subject}
+    recorder.insert_events([event()], subject=other)
+    recorder.insert_events([event(topic="ErasureCompleted@1")], subject=subject)
+    assert recorder.find_subject("s", "c") is None
+    with pytest.raises(Erased):
+        recorder.insert_events([event()], subject=subject)
+    assert [row.topic for row in recorder.rows(0, 10)] == [
+        "Happened@1",
+        "ErasureRequested@1",
+        "Happened@1",
+        "ErasureCompleted@1",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -351,6 +351,24 @@ def test_another_key_than_the_payload_names_is_found(copy: Path) -> None:
     assert codes[0] == ("seal", SUMMARY)
 
 
+def test_a_payload_that_names_another_key_is_found_however_it_is_sealed(tmp_path: Path) -> None:
+    """The last event of its stream, with every hash made anew: only the payload disagrees (S1, K4)."""
+    store = SQLiteBackend(tmp_path)
+    parts = store.open()
+    fill(parts, 80)
+    Worker(parts, present_job(parts, 0)).complete()
+    store.close()
+    with intruder(store.path) as connection:
+        ((payload,),) = connection.execute("SELECT state FROM stored_events WHERE idx = 2")
+        changed = payload[:1] + b"\xab" * 16 + payload[17:]
+        connection.execute("UPDATE stored_events SET state = ? WHERE idx = 2", (changed,))
+        reseal(connection, 2, payload=hashlib.sha256(changed).hexdigest())
+    with Ledger.open(store.path, read_only=True) as ledger:
+        (finding,) = ledger.verify(seal_only=True).findings
+    assert (finding.code, finding.index) == ("seal", 2)
+    assert "names the key" in finding.message
+
+
 def test_encryption_may_be_turned_on_within_a_stream(original: Path, tmp_path: Path) -> None:
     """Each envelope names its own key, and its leaf covers that (S1)."""
     store = SQLiteBackend(tmp_path)
