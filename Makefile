@@ -29,7 +29,7 @@ help: ## Show this list
 demo: $(VENV)/core.stamp ## Install the package and walk through the bundled conversation
 	@$(BIN)/compaction-ledger demo
 
-test: $(VENV)/test.stamp ## Run the everyday tests (a few minutes at most)
+test: $(VENV)/test.stamp ## Run the everyday tests (eight minutes or so on two cores)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not model" $(ARGS)
 
 test-slow: $(VENV)/model.stamp ## Run the slow tests and those that talk to a real small model

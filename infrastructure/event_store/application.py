@@ -8,11 +8,10 @@ itself must not change our storage by its variables.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar, cast, get_args
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from eventsourcing.application import AggregateNotFoundError, Application
@@ -27,7 +26,6 @@ from eventsourcing.utils import Environment, EnvType
 
 from compaction_ledger.domain.erasure import (
     ERASURE_EVENTS,
-    ErasedFact,
     ErasureCompleted,
     ErasureFact,
     ErasureRequested,
@@ -41,27 +39,38 @@ from compaction_ledger.domain.errors import (
     Erased,
     StoreError,
 )
-from compaction_ledger.domain.events import RangeFact, RequestDelivered
-from compaction_ledger.domain.facts import Delivery, Fact, StreamFact
+from compaction_ledger.domain.events import RequestDelivered
+from compaction_ledger.domain.facts import Delivery, StreamFact
 from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.ports import OnLeaves, Progress
 from compaction_ledger.domain.proof.tiles import TreeReader
-from compaction_ledger.domain.range_stream import EMPTY, RangeState, evolve
+from compaction_ledger.domain.range_stream import EMPTY, RangeState
 from compaction_ledger.domain.window import window_stream as windows
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.window_state import WindowState
-from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.cipher import (
     PLAIN,
     PayloadCipher,
     PayloadReader,
 )
-from compaction_ledger.infrastructure.event_store.envelope import Fields, key_of, parse_fields
+from compaction_ledger.infrastructure.event_store.envelope import parse_fields
 from compaction_ledger.infrastructure.event_store.exporting import ExportedLog
+from compaction_ledger.infrastructure.event_store.folding import (
+    Folded,
+    Projector,
+    State,
+    project_range,
+    project_window,
+)
 from compaction_ledger.infrastructure.event_store.mapper import FactMapper, StreamEvent
-from compaction_ledger.infrastructure.event_store.places import check_place
+from compaction_ledger.infrastructure.event_store.reading import (
+    check_encrypted,
+    erased,
+    recorded,
+    recorded_without_payload,
+)
 from compaction_ledger.infrastructure.event_store.rows import PlainRow, Row
-from compaction_ledger.infrastructure.event_store.sealing import blanked_fields, sealed_fields
+from compaction_ledger.infrastructure.event_store.sealing import sealed_fields
 from compaction_ledger.infrastructure.event_store.streams import (
     delivery_stream,
     erasure_stream,
@@ -92,29 +101,6 @@ class SealedRecorder(Protocol):
     def blank(self, reference: str) -> int: ...
     def erased_references(self) -> frozenset[str]: ...
     def clock(self) -> int: ...
-
-
-class Versioned(Protocol):
-    """What the facts of a stream say, and how many they are."""
-
-    @property
-    def version(self) -> int: ...
-
-
-State = TypeVar("State", bound=Versioned)
-
-
-@dataclass(frozen=True, slots=True)
-class Folded(Generic[State]):
-    """A folded stream, as the repository returns it."""
-
-    id: UUID
-    version: int
-    state: State
-
-
-Projector = Callable[[Folded[State] | None, Iterable["StreamEvent"]], Folded[State] | None]
-"""What the repository folds a stream with."""
 
 
 class LedgerLog(Application[UUID]):
@@ -240,7 +226,7 @@ class LedgerLog(Application[UUID]):
         """The facts of one stream, each checked against its seal."""
         rows = self.sealed.rows_of(stream)
         for before, row in pairwise(rows):
-            _check_encrypted(before, row)
+            check_encrypted(before, row)
         return self._recorded(rows)
 
     def verify(
@@ -343,7 +329,7 @@ class LedgerLog(Application[UUID]):
 
     def _one(self, row: Row, payloads: PayloadReader) -> Recorded:
         if self._erased_here and self._was_erased(row):
-            return _erased(row, sealed_fields(*row))
+            return erased(row, sealed_fields(*row))
         return recorded(row, payloads, self._names) if row.payload else self._blanked(row, payloads)
 
     @cached_property
@@ -374,7 +360,7 @@ class LedgerLog(Application[UUID]):
                 self._name(subject)
         if not fields[1] and fields[0] not in ERASURE_EVENTS:
             for before in self.sealed.rows_before([(fields[7], int(fields[9]) - 1)]):
-                _check_encrypted(Row._make(before), row)
+                check_encrypted(Row._make(before), row)
 
     def _name(self, subject: Subject) -> None:
         if subject.is_named:
@@ -456,82 +442,7 @@ def _keys(subject: Subject) -> tuple[str, ...]:
     return (subject.key,) if subject.key else ()
 
 
-def _projector(
-    evolve: Callable[[State, Any], State], empty: State, kinds: frozenset[type[Fact]]
-) -> Projector[State]:
-    """The projector function of the repository: our ``evolve`` over the events of a stream."""
-
-    def project(
-        before: Folded[State] | None, events: Iterable[StreamEvent]
-    ) -> Folded[State] | None:
-        state = before.state if before else empty
-        stream = before.id if before else None
-        key = ""
-        for event in events:
-            stream = event.originator_id
-            if event.originator_version != state.version + 1:
-                raise DamagedLog(f"stream {stream.hex} has no event {state.version + 1}")
-            if type(event.fact) not in kinds:
-                raise DamagedLog(f"{type(event.fact).__name__} is no fact of stream {stream.hex}")
-            if key and not event.key:
-                raise DamagedLog(
-                    f"event {event.originator_version} of stream {stream.hex} is not encrypted, "
-                    "as those before it are"
-                )
-            key = event.key
-            state = evolve(state, event.fact)
-        return Folded(stream, state.version, state) if stream else None
-
-    return project
-
-
-project_range = _projector(evolve, EMPTY, frozenset(get_args(RangeFact)))
-project_window = _projector(
-    windows.evolve, windows.EMPTY, frozenset(get_args(windows.WindowStreamFact))
-)
-
-
 def _stream_of(subject: str, key: StreamKey) -> UUID:
     if isinstance(key, RangeKey):
         return range_stream(subject, key)
     return window_stream(subject, key)
-
-
-_NO_NAMES: Mapping[str, tuple[str, str]] = {}
-
-
-def _check_encrypted(before: Row, row: Row) -> None:
-    """Raise :class:`DamagedLog` where encryption ends in the middle of a stream: it never does (S1)."""
-    if key_of(before.payload) and not key_of(row.payload) and row.payload:
-        raise DamagedLog("it is not encrypted, as its stream is before it", index=row.idx)
-
-
-def recorded(
-    row: Row, payloads: PayloadReader = PLAIN, names: Mapping[str, tuple[str, str]] = _NO_NAMES
-) -> Recorded:
-    """The recorded fact of a row whose seal holds, or that it is erased. Raises :class:`DamagedLog`.
-
-    ``names`` are the conversations that references stand for; one that is not among them may be any.
-    """
-    index, stream, version, topic, state, envelope, leaf = row
-    fields = sealed_fields(index, stream, version, topic, state, envelope or b"", leaf or b"")
-    if payloads.is_erased(fields[8]) and fields[0] not in ERASURE_EVENTS:
-        return _erased(row, fields)
-    try:
-        payload = payloads.decrypt(stream, version, topic, state)
-    except DamagedLog as error:
-        raise DamagedLog(str(error), index=index) from error
-    fact = codec.decode(topic, payload, index)
-    check_place(fact, stream, fields[8], names.get(fields[8]), index)
-    return Recorded(index, stream, version, int(fields[5]), fact)
-
-
-def recorded_without_payload(row: Row) -> Recorded:
-    """What is left of an erased event whose payload is gone. Raises :class:`DamagedLog` if more is wrong."""
-    fields = blanked_fields(row.idx, row.stream, row.version, row.topic, row.envelope, row.leaf)
-    return _erased(row, fields)
-
-
-def _erased(row: Row, fields: Fields) -> Recorded:
-    fact = ErasedFact(fields[0], int(fields[6]), fields[8])
-    return Recorded(row.idx, row.stream, row.version, int(fields[5]), fact)
