@@ -34,7 +34,8 @@ def log_signer(parts: Parts) -> LogSigner:
     ):
         raise KeyMissing(
             f"this log was signed before, and its signer's key is not in {_places(parts).keys}: bring it "
-            "back, or make a new one with `keys rotate-signer`"
+            "back; or put the public key that signed before into the file verifier-keys there, and make a "
+            "new key with `keys rotate-signer`"
         )
     signers = keys.signers()
     return LogSigner(parts.tree, checkpoint_folder(parts), signers, keys.verifiers(), worker_name())

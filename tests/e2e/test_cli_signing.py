@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +240,7 @@ def test_one_of_several_processes_signs(transcript: Path, tmp_path: Path) -> Non
 
 def test_k2_no_new_key_is_made_in_silence_where_something_was_signed(ledger: Path) -> None:
     call("checkpoint", ledger=ledger).fine()
+    (old,) = call("keys", "show", "--json", ledger=ledger).fine().json["signers"]
     keys = ledger.with_name("ledger.db.keys")
     signer = (keys / "signer-keys").read_bytes()
     for name in ("signer-keys", "verifier-keys"):
@@ -249,9 +249,14 @@ def test_k2_no_new_key_is_made_in_silence_where_something_was_signed(ledger: Pat
     assert "rotate-signer" in message
     assert not (keys / "signer-keys").exists()
     # Nor without the checkpoints: the database remembers that something was signed.
-    shutil.move(ledger.with_name("ledger.db.checkpoints"), ledger.with_name("elsewhere"))
+    checkpoints, elsewhere = ledger.with_name("ledger.db.checkpoints"), ledger.with_name("away")
+    checkpoints.rename(elsewhere)
     call("checkpoint", ledger=ledger).failed("key_missing")
-    assert signer != b""
-    call("keys", "rotate-signer", ledger=ledger).fine()  # on purpose
+    elsewhere.rename(checkpoints)
+    # On purpose, as the message says: who checks must know the key that signed before.
+    (keys / "verifier-keys").write_text(old["key"] + "\n")
+    call("keys", "rotate-signer", ledger=ledger).fine()
     assert (keys / "signer-keys").read_bytes() != signer
-    call("checkpoint", ledger=ledger).fine()
+    call("assemble", "fund-research", "--budget", 10**6, "--record", ledger=ledger).fine()
+    (new,) = call("checkpoint", "--json", ledger=ledger).fine().json["keys"]
+    assert not new.endswith(old["id"])
