@@ -15,7 +15,7 @@ from compaction_ledger.domain.errors import DamagedLog, InvalidInput, InvalidSet
 from compaction_ledger.domain.grounding import Ungrounded
 from compaction_ledger.domain.identity import Job, ModelIdentity, PromptVersion
 from compaction_ledger.domain.keys import KeyEpochs, KeyRotation
-from compaction_ledger.domain.log import Finding, RangeKey, Recorded, StreamKey
+from compaction_ledger.domain.log import RangeKey, Recorded, StreamKey
 from compaction_ledger.domain.moments import Moment
 from compaction_ledger.domain.ports import (
     PastReadModels,
@@ -46,7 +46,7 @@ from compaction_ledger.usecases.assembling import assemble_request, summary_text
 from compaction_ledger.usecases.compaction import CompactionReport, OnRange
 from compaction_ledger.usecases.delivered import delivered, matching
 from compaction_ledger.usecases.delivering import record_by_setting, record_delivery
-from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep
+from compaction_ledger.usecases.erasing import Eraser, Erasure, OnStep, Resumed
 from compaction_ledger.usecases.given import Delivered, Given
 from compaction_ledger.usecases.grounding import grounding_of
 from compaction_ledger.usecases.history import HistorySearch
@@ -650,7 +650,7 @@ class Ledger:
         """Conversations that were erased, and have lines again since a database was put back (S3)."""
         return self._eraser().leftovers()
 
-    def resume_erasures(self, *, on_step: OnStep | None = None) -> Sequence[Erasure]:
+    def resume_erasures(self, *, on_step: OnStep | None = None) -> Resumed:
         """Complete every erasure that was begun, and undo what backups have brought back (S3).
 
         Raises :class:`KeyMissing` where the keys are not there: then nothing is known of erasures.
@@ -718,23 +718,10 @@ class Ledger:
     def _with_leftovers(self, found: Verification) -> Verification:
         """What else is not as it should be: lines of what was erased (S3)."""
         try:
-            left = self._leftovers_that_stay()
+            finding = self._eraser().finding()
         except (StoreError, DamagedLog):  # there are no keys, or no head: that was said
             return found
-        if not left:
-            return found
-        finding = Finding(
-            "erasure",
-            f"{left} erased conversations have lines among the transcripts: run `erase --resume`",
-        )
-        return replace(found, findings=(*found.findings, finding))
-
-    def _leftovers_that_stay(self) -> int:
-        """How many there are, without those that are being erased just now."""
-        first = set(self.erasure_leftovers())
-        if not first or any(self._eraser().erasures.pending()):
-            return 0
-        return len(first & set(self.erasure_leftovers()))
+        return found if finding is None else replace(found, findings=(*found.findings, finding))
 
     def export(  # noqa: PLR0913 - each has its default
         self,

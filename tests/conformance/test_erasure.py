@@ -26,6 +26,7 @@ from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.erasing import Resumed
 
 GONE, KEPT = "c-gone", "c-kept"
 STORES = ("transcripts", "originals", "history", "work", "read_models")
@@ -149,7 +150,7 @@ def test_what_was_erased_cannot_be_erased_again(filled: Ledger) -> None:
     size = filled.size()
     with pytest.raises(Erased):
         filled.erase(GONE, scope=SCOPE)
-    assert filled.resume_erasures() == []
+    assert filled.resume_erasures() == Resumed((), (), 0)
     assert filled.size() == size
 
 

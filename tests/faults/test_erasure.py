@@ -25,6 +25,7 @@ from compaction_ledger.domain.erasure import ErasedFact, ErasureCompleted, Erasu
 from compaction_ledger.domain.errors import Erased, KeyMissing, StoreError, WrongKey
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.erasing import Resumed
 
 GONE, KEPT = "c-gone", "c-kept"
 WORDS = (b"apple", b"c-gone", b"Never spend more than 500 euros on apple")
@@ -107,7 +108,7 @@ def is_erased_once(ledger: Ledger) -> None:
         if isinstance(entry.fact, ErasureRequested | ErasureCompleted)
     ]
     assert told == [ErasureRequested, ErasureCompleted]
-    assert ledger.resume_erasures() == []
+    assert ledger.resume_erasures() == Resumed((), (), 0)
     assert all(ledger.summary_text(row) for row in ledger.summaries(KEPT, scope=SCOPE))
     assert ledger.window_pins(KEPT, run=RUN, scope=SCOPE)
 
@@ -193,7 +194,7 @@ def test_a_restored_backup_stays_unreadable_and_can_be_erased_again(folder: Path
             with pytest.raises(Erased):
                 act()
         assert (SCOPE, GONE) not in set(ledger.conversations())
-        assert len(ledger.resume_erasures()) == 1
+        assert len(ledger.resume_erasures().erasures) == 1
         is_erased_once(ledger)
     assert found_in(folder) == {}
 
@@ -346,7 +347,7 @@ def test_a_backup_from_before_its_first_event_brings_no_conversation_back(tmp_pa
         told = [one.message for one in ledger.verify().findings if one.code == "erasure"]
         assert [message for message in told if "erase --resume" in message]
         assert ledger.erasure_leftovers() == [(SCOPE, GONE)]
-        assert ledger.resume_erasures() == []
+        assert ledger.resume_erasures() == Resumed((), (), 1)
         assert ledger.erasure_leftovers() == []
         assert not [one for one in ledger.verify().findings if "--resume" in one.message]
         assert set(ledger.conversations()) == {(SCOPE, KEPT)}
@@ -372,7 +373,7 @@ def test_older_keys_beside_the_present_database_open_nothing_that_was_erased(fol
         assert {fact.subject for fact in erased} == {done.reference}
         ledger.rebuild()
         assert ledger.ranges(GONE, scope=SCOPE) == []
-        ledger.resume_erasures()
+        assert ledger.resume_erasures() == Resumed((), (done.reference,), 0)
         assert ledger.size() == size
         assert ledger.verify().findings == ()
         ring = ledger._parts.ring

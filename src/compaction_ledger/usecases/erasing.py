@@ -13,6 +13,7 @@ from typing import Literal
 from compaction_ledger.domain.erasure import ErasableLog, Erasures, Purged, Subject
 from compaction_ledger.domain.errors import UnknownConversation
 from compaction_ledger.domain.identifiers import check_id
+from compaction_ledger.domain.log import Finding
 
 Step = Literal["begun", "requested", "key destroyed", "purged", "completed"]
 OnStep = Callable[[Step], None]
@@ -31,6 +32,19 @@ class Erasure:
     completed: int
     blanked: int
     purged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What was left to do.
+
+    ``erasures`` were begun and are complete now. A backup had brought back the keys of the references that
+    are ``destroyed_again``, and lines of so many conversations that are ``forgotten_again``.
+    """
+
+    erasures: tuple[Erasure, ...]
+    destroyed_again: tuple[str, ...]
+    forgotten_again: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,17 @@ class Eraser:
         """Conversations that were erased and have lines again: a database was put back from before (S3)."""
         return [place for place in self.conversations() if self.erasures.was_erased(*place)]
 
+    def finding(self) -> Finding | None:
+        """That there are leftovers, for verification; nothing of erasures that are under way just now."""
+        first = set(self.leftovers())
+        if not first or any(self.erasures.pending()):
+            return None
+        left = len(first & set(self.leftovers()))
+        message = (
+            f"{left} erased conversations have lines among the transcripts: run `erase --resume`"
+        )
+        return Finding("erasure", message) if left else None
+
     def _forget(self, places: Sequence[tuple[str, str]]) -> None:
         for place in places:
             for store in self.stores.values():
@@ -98,7 +123,7 @@ class Eraser:
         """What was begun and is not complete here: after a kill, or in a backup that was put back."""
         return self.log.unfinished(self.erasures.references(), self.erasures.was_erased)
 
-    def resume(self, on_step: OnStep | None = None) -> Sequence[Erasure]:
+    def resume(self, on_step: OnStep | None = None) -> Resumed:
         """Complete whatever was begun, and undo what backups of database or keys have brought back.
 
         Raises :class:`KeyMissing` where the keys are not there: then nothing is known of erasures.
@@ -106,15 +131,16 @@ class Eraser:
         self.check_allowed()
         self.erasures.check_keys(self.log.known_keys())
         begun = set(self.erasures.references())
-        for subject in self.log.nameless():  # the keys are older than the database
-            if subject.reference not in begun:
-                self.erasures.bury(subject)
+        again = [one for one in self.log.nameless() if one.reference not in begun]
+        for subject in again:  # the keys are older than the database
+            self.erasures.bury(subject)
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
         for reference in self.erasures.pending():  # all is done, and nobody noted it
             self.scrub()
             self.erasures.complete(reference)
-        self._forget(self.leftovers())
-        return done
+        leftovers = self.leftovers()
+        self._forget(leftovers)
+        return Resumed(tuple(done), tuple(one.reference for one in again), len(leftovers))
 
     def _erase(self, subject: Subject, on_step: OnStep) -> Erasure:
         self.log.check_key(subject)

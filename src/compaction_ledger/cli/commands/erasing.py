@@ -60,9 +60,8 @@ def erase(
 
     with call.open() as opened:
         if conversation is None:
-            leftovers = len(opened.erasure_leftovers())
-            done = opened.resume_erasures(on_step=tell)
+            document = EraseDocument.of_resumed(opened.resume_erasures(on_step=tell))
         else:
-            leftovers = 0
-            done = [opened.erase(conversation, scope=call.scope, unknown=unknown, on_step=tell)]
-    call.answer(EraseDocument.of(done, leftovers), show_erase)
+            done = opened.erase(conversation, scope=call.scope, unknown=unknown, on_step=tell)
+            document = EraseDocument.of(done)
+    call.answer(document, show_erase)

@@ -76,7 +76,7 @@ def _forget(ledger: Ledger, teller: Teller, checkpoint: CheckpointDocument) -> D
         f" {checkpoint.size} that were signed are still the same.",
         holds=verified.ok and ledger.checkpoint().checkpoint.size == verified.events,
     )
-    return DemoProof(checkpoint=checkpoint, erased=EraseDocument.of([erased]))
+    return DemoProof(checkpoint=checkpoint, erased=EraseDocument.of(erased))
 
 
 def _is_refused(ledger: Ledger) -> bool:

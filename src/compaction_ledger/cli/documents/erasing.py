@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compaction_ledger.cli.documents.common import Count, Document
-from compaction_ledger.usecases.erasing import Erasure
+from compaction_ledger.usecases.erasing import Erasure, Resumed
 
 
 class ErasureRecord(Document):
@@ -26,26 +24,35 @@ class ErasureRecord(Document):
     purged: list[str]
     """The stores that its rows were deleted from."""
 
+    @classmethod
+    def of(cls, one: Erasure) -> ErasureRecord:
+        return cls(
+            reference=one.reference,
+            requested_index=one.requested,
+            completed_index=one.completed,
+            blanked=one.blanked,
+            purged=list(one.purged),
+        )
+
 
 class EraseDocument(Document):
     """`compaction-ledger erase`."""
 
     erased: list[ErasureRecord]
-    leftovers: Count
-    """How many conversations had been erased and had lines again, which were deleted once more."""
+    destroyed_again: list[str]
+    """References of which a backup had brought back the key, which is destroyed once more."""
+
+    forgotten_again: Count
+    """How many conversations a backup had brought back lines of, which are deleted once more."""
 
     @classmethod
-    def of(cls, done: Sequence[Erasure], leftovers: int = 0) -> EraseDocument:
+    def of(cls, done: Erasure) -> EraseDocument:
+        return cls(erased=[ErasureRecord.of(done)], destroyed_again=[], forgotten_again=0)
+
+    @classmethod
+    def of_resumed(cls, done: Resumed) -> EraseDocument:
         return cls(
-            leftovers=leftovers,
-            erased=[
-                ErasureRecord(
-                    reference=one.reference,
-                    requested_index=one.requested,
-                    completed_index=one.completed,
-                    blanked=one.blanked,
-                    purged=list(one.purged),
-                )
-                for one in done
-            ],
+            erased=list(map(ErasureRecord.of, done.erasures)),
+            destroyed_again=list(done.destroyed_again),
+            forgotten_again=done.forgotten_again,
         )

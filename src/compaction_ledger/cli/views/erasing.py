@@ -10,12 +10,13 @@ from compaction_ledger.cli.plain import plural
 
 def show_erase(console: Console, document: EraseDocument) -> None:
     """What was erased, and where that is recorded."""
-    if document.leftovers:
-        console.print(
-            f"{plural(document.leftovers, 'conversation')} had been erased and had lines again: "
-            "they are deleted."
-        )
-    elif not document.erased:
+    if document.destroyed_again:
+        keys = plural(len(document.destroyed_again), "key")
+        console.print(f"Of what was erased {keys} had come back: destroyed once more.")
+    if document.forgotten_again:
+        conversations = plural(document.forgotten_again, "erased conversation")
+        console.print(f"Lines of {conversations} had come back: deleted once more.")
+    if not (document.erased or document.destroyed_again or document.forgotten_again):
         console.print("There is nothing to complete: every erasure that was begun is done.")
     for one in document.erased:
         console.print(
