@@ -225,7 +225,10 @@ class SQLiteWrappedKeys:
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         """See to it that the file is one of ours, making its tables where it is empty."""
-        if self._format(connection):
+        connection.execute("BEGIN")  # another process may make it between two statements
+        found = self._format(connection)
+        connection.commit()
+        if found:
             return
         if self._read_only:
             raise KeyMissing(f"there are no data keys in {self.path}")
@@ -238,13 +241,16 @@ class SQLiteWrappedKeys:
         connection.commit()
 
     def _format(self, connection: sqlite3.Connection) -> int:
+        """The format of the file, 0 for an empty one, within a transaction of the caller's."""
         ((application,),) = connection.execute("PRAGMA application_id").fetchall()
         ((version,),) = connection.execute("PRAGMA user_version").fetchall()
         if application == APPLICATION_ID and version > FORMAT:
             raise NewerFormat(
                 f"{self.path} has format {version}, this software knows up to {FORMAT}"
             )
-        if (application, version) not in {(0, 0), (APPLICATION_ID, FORMAT)}:
+        ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        is_empty = (application, version, tables) == (0, 0, 0)
+        if not is_empty and (application, version) != (APPLICATION_ID, FORMAT):
             raise KeyMissing(f"{self.path} is a database of something else")
         return int(version)
 
