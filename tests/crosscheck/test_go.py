@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from go_peer import GoPeer, built, data, running, text, texts
+from go_peer import built
+from line_peer import LinePeer, data, running, text, texts
+from proof_cases import BIG, Leaves, mutations, some
 from signed_logs import signed_log
 
 from compaction_ledger.domain.errors import InvalidProof, MalformedProof
 from compaction_ledger.domain.proof.checkpoints import Checkpoint, open_checkpoint
 from compaction_ledger.domain.proof.inclusion import parse_inclusion, parse_witness_request
 from compaction_ledger.domain.proof.merkle import (
-    Frontier,
     check_consistency,
     check_inclusion,
     consistency_proof,
@@ -25,7 +26,7 @@ from compaction_ledger.domain.proof.merkle import (
 )
 from compaction_ledger.domain.proof.notes import open_note, sign_note
 from compaction_ledger.domain.proof.text import encode_base64
-from compaction_ledger.domain.proof.tiles import TILE_BITS, Tiles
+from compaction_ledger.domain.proof.tiles import Tiles
 from compaction_ledger.infrastructure.proof.ed25519 import (
     Ed25519Signer,
     Ed25519Verifier,
@@ -36,28 +37,6 @@ SEED = bytes(range(32))
 SIGNER = Ed25519Signer("compaction-ledger/0123456789abcdef0123456789abcdef", private_key(SEED))
 KEY = str(SIGNER.verifier_key)
 PRIVATE = f"PRIVATE+KEY+{SIGNER.name}+{SIGNER.key_id.hex()}+{encode_base64(bytes([1]) + SEED)}"
-BIG = [65_535, 65_536, 65_537, 68_123, 131_073]
-
-
-class Leaves:
-    """The leaves that the Go program grows, and every hash that is kept over them."""
-
-    def __init__(self, count: int) -> None:
-        self.leaves = [leaf_hash(b"leaf %d" % number) for number in range(count)]
-        self._kept: dict[tuple[int, int], bytes] = {}
-        Frontier().extend(self.leaves, self._keep)
-
-    def _keep(self, level: int, position: int, node: bytes) -> None:
-        if level % TILE_BITS == 0:
-            self._kept[level, position] = node
-
-    def leaf_hashes(self, start: int, stop: int) -> Sequence[bytes]:
-        return self.leaves[start:stop]
-
-    def nodes(self, level: int, start: int, stop: int) -> Sequence[bytes]:
-        found = [self._kept.get((level, position)) for position in range(start, stop)]
-        end = found.index(None) if None in found else len(found)
-        return [node for node in found[:end] if node is not None]
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +46,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def go(program: Path) -> Iterator[GoPeer]:
+def go(program: Path) -> Iterator[LinePeer]:
     """The program, running."""
     with running(program) as peer:
         yield peer
@@ -135,7 +114,7 @@ class Cases:
             (question, lambda: check_consistency(old, old_root, new, new_root, proof))
         )
 
-    def ask(self, go: GoPeer) -> int:
+    def ask(self, go: LinePeer) -> int:
         """Ask it all, and compare. How many were accepted."""
         made = go.ask_all([question for question, _ in self.proofs])
         for (question, ours), answer in zip(self.proofs, made, strict=True):
@@ -156,30 +135,14 @@ class Cases:
         return accepted
 
 
-def mutations(proof: list[bytes], seed: int) -> Iterator[list[bytes]]:
-    """The proof with something changed."""
-    yield [*proof, sha256(b"more").digest()]
-    if proof:
-        at = seed % len(proof)
-        yield [*proof[:at], sha256(proof[at]).digest(), *proof[at + 1 :]]
-        yield [*proof[:at], *proof[at + 1 :]]
-
-
-def some(size: int, source: random.Random) -> set[int]:
-    """A few numbers below ``size``: the ends, what lies about the middle, and others."""
-    near = {0, 1, size // 2 - 1, size // 2, size - 2, size - 1, source.randrange(size)}
-    power = 1 << (size - 1).bit_length() - 1 if size > 1 else 0
-    return {number for number in near | {power - 1, power} if 0 <= number < size}
-
-
-def test_k6_roots_of_sizes_0_to_300(go: GoPeer, leaves: Leaves) -> None:
+def test_k6_roots_of_sizes_0_to_300(go: LinePeer, leaves: Leaves) -> None:
     tiles = Tiles(leaves)
     answers = go.ask_all([{"Op": "head", "T": size} for size in range(1, 301)])
     for size, answer in enumerate(answers, 1):
         assert data(answer["Hash"]) == root_at(size, tiles)
 
 
-def test_k6_proofs_of_sizes_1_to_300(go: GoPeer, leaves: Leaves) -> None:
+def test_k6_proofs_of_sizes_1_to_300(go: LinePeer, leaves: Leaves) -> None:
     source = random.Random(6962)
     cases = Cases(leaves)
     for size in range(1, 301):
@@ -190,7 +153,7 @@ def test_k6_proofs_of_sizes_1_to_300(go: GoPeer, leaves: Leaves) -> None:
 
 
 @pytest.mark.slow
-def test_k6_every_proof_of_sizes_1_to_300(go: GoPeer, leaves: Leaves) -> None:
+def test_k6_every_proof_of_sizes_1_to_300(go: LinePeer, leaves: Leaves) -> None:
     for size in range(1, 301):
         cases = Cases(leaves)
         for number in range(size):
@@ -199,11 +162,11 @@ def test_k6_every_proof_of_sizes_1_to_300(go: GoPeer, leaves: Leaves) -> None:
         assert cases.ask(go) >= 2 * size
 
 
-def test_k6_proofs_about_65536_and_beyond(go: GoPeer, leaves: Leaves) -> None:
+def test_k6_proofs_about_65536_and_beyond(go: LinePeer, leaves: Leaves) -> None:
     source = random.Random(65_536)
     cases = Cases(leaves)
     for size in [*BIG, *(source.randrange(301, max(BIG)) for _ in range(20))]:
-        answer = go.ask("head", T=size)
+        answer = go.ask(Op="head", T=size)
         assert data(answer["Hash"]) == cases.root(size)
         for number in some(size, source):
             cases.add_inclusion(number, size)
@@ -211,7 +174,7 @@ def test_k6_proofs_about_65536_and_beyond(go: GoPeer, leaves: Leaves) -> None:
     assert cases.ask(go) > 200
 
 
-def test_k6_checkpoints_are_opened_there(go: GoPeer, leaves: Leaves) -> None:
+def test_k6_checkpoints_are_opened_there(go: LinePeer, leaves: Leaves) -> None:
     tiles = Tiles(leaves)
     questions: list[dict[str, object]] = []
     heads: list[Checkpoint] = []
@@ -225,15 +188,15 @@ def test_k6_checkpoints_are_opened_there(go: GoPeer, leaves: Leaves) -> None:
         assert answer["Names"] == [SIGNER.name]
 
 
-def test_k6_notes_that_go_signs_are_the_same_bytes(go: GoPeer) -> None:
+def test_k6_notes_that_go_signs_are_the_same_bytes(go: LinePeer) -> None:
     head = Checkpoint(SIGNER.name, 7, sha256(b"root").digest()).encode()
-    signed = go.ask("sign", Text=head, Keys=[PRIVATE])
+    signed = go.ask(Op="sign", Text=head, Keys=[PRIVATE])
     assert signed["OK"], signed["Error"]
     assert data(signed["Note"]) == sign_note(head, [SIGNER]).encode()
 
 
 @pytest.mark.parametrize("part", ["note", "text"])
-def test_k6_changed_checkpoints_are_refused_on_both_sides(go: GoPeer, part: str) -> None:
+def test_k6_changed_checkpoints_are_refused_on_both_sides(go: LinePeer, part: str) -> None:
     head = Checkpoint(SIGNER.name, 300, sha256(b"root").digest())
     note = sign_note(head.encode(), [SIGNER]).encode()
     end = len(note) if part == "note" else len(head.encode().encode())
@@ -252,33 +215,33 @@ def test_k6_changed_checkpoints_are_refused_on_both_sides(go: GoPeer, part: str)
     assert sum(answer["OK"] for answer in answers) <= 2
 
 
-def test_k2_keys_and_rotation_as_go_sees_them(go: GoPeer) -> None:
+def test_k2_keys_and_rotation_as_go_sees_them(go: LinePeer) -> None:
     other = Ed25519Signer(SIGNER.name, private_key(b"\x05" * 32))
     note = sign_note("text\n", [SIGNER, other]).encode()
     for keys in ([KEY], [str(other.verifier_key)], [KEY, str(other.verifier_key)]):
-        answer = go.ask("open", Note=text(note), Keys=keys)
+        answer = go.ask(Op="open", Note=text(note), Keys=keys)
         assert (answer["OK"], len(answer["Names"])) == (True, len(keys))
         verified = open_note(note, [Ed25519Verifier.parse(key) for key in keys]).verified
         assert len(verified) == len(keys)
     stranger = Ed25519Signer("stranger", private_key(b"\x06" * 32))
-    assert not go.ask("open", Note=text(note), Keys=[str(stranger.verifier_key)])["OK"]
+    assert not go.ask(Op="open", Note=text(note), Keys=[str(stranger.verifier_key)])["OK"]
 
 
-def test_k6_what_a_ledger_publishes_and_proves(go: GoPeer, tmp_path: Path) -> None:
+def test_k6_what_a_ledger_publishes_and_proves(go: LinePeer, tmp_path: Path) -> None:
     with signed_log(tmp_path, 700) as log:
         signed = log.signer().sign()
         proofs = [parse_inclusion(one.encode()) for one in log.prover().inclusion(range(0, 700, 9))]
         requests = [parse_witness_request(log.prover().consistency(n).encode()) for n in (1, 699)]
         roots = [root_at(request.old, Tiles(log.tree)) for request in requests]
-    opened = go.ask("open", Note=text(signed.data), Keys=[str(log.key.verifier_key)])
+    opened = go.ask(Op="open", Note=text(signed.data), Keys=[str(log.key.verifier_key)])
     head = signed.checkpoint
     assert opened["Text"] == head.encode()
     common = {"T": head.size, "TH": text(head.root)}
     for proof in proofs:
         leaf = text(leaf_hash(proof.extra))
-        assert go.ask("check_record", Proof=texts(proof.hashes), N=proof.index, H=leaf, **common)[
-            "OK"
-        ]
+        assert go.ask(
+            Op="check_record", Proof=texts(proof.hashes), N=proof.index, H=leaf, **common
+        )["OK"]
     for request, root in zip(requests, roots, strict=True):
         members = {"N": request.old, "H": text(root)}
-        assert go.ask("check_tree", Proof=texts(request.hashes), **members, **common)["OK"]
+        assert go.ask(Op="check_tree", Proof=texts(request.hashes), **members, **common)["OK"]
