@@ -419,11 +419,19 @@ class LedgerLog(Application[UUID]):
             key = self._cipher.fresh()
             if known is None or key:
                 reference = secrets.token_hex(16) if known is None else known.reference
-                known = self.sealed.subject(scope, conversation, reference, key)
+                known = self._subject_now(scope, conversation, reference, key)
                 # What was erased in between has a free name again, and must not get a new reference (S3).
                 self._cipher.check(scope, conversation)
                 self._subjects[scope, conversation] = known
         return known
+
+    def _subject_now(self, scope: str, conversation: str, reference: str, key: str) -> Subject:
+        try:
+            return self.sealed.subject(scope, conversation, reference, key)
+        except IntegrityError as error:  # the name is free, and the reference is not
+            if (found := self.sealed.subject_of(reference)) is None or found.state != "erased":
+                raise
+            raise _erased(scope, conversation) from error
 
     def _known_subject(self, scope: str, conversation: str) -> Subject | None:
         """Raises :class:`Erased` where nothing of the conversation is read any more (S3)."""
@@ -434,8 +442,12 @@ class LedgerLog(Application[UUID]):
             if known is not None:
                 self._subjects[scope, conversation] = known
         if known is not None and known.state == "erased":
-            raise Erased(f"conversation {conversation!r} in scope {scope!r} was erased")
+            raise _erased(scope, conversation)
         return known
+
+
+def _erased(scope: str, conversation: str) -> Erased:
+    return Erased(f"conversation {conversation!r} in scope {scope!r} was erased")
 
 
 def _keys(subject: Subject) -> tuple[str, ...]:

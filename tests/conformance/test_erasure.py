@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from backends import Backend, SQLiteBackend
 from erasures import RUN, TURNS, fill_everything
-from histories import SCOPE, Worker, present_job
+from histories import SCOPE, Worker, fill, present_job
 from window_runs import growing, window_on
 
 from compaction_ledger import Ledger
@@ -197,6 +197,37 @@ def test_a_worker_that_was_at_it_is_refused(filled: Ledger, parts: Parts, backen
         worker.finish()
     assert filled.size() == size
     assert filled.verify().findings == ()
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_worker_that_is_given_a_key_while_its_conversation_is_erased_is_refused(
+    parts: Parts, backend: Backend, is_begun: bool
+) -> None:
+    """It looked who stands for the conversation before the erasure, and has its answer when all is over."""
+    other = backend.open()
+    assert other.ring is not None
+    ring, ledger = other.ring, Ledger(parts, Settings())
+    fill(other, 40, GONE)
+    worker = Worker(other, present_job(other, 0, conversation=GONE))
+    if is_begun:  # an erasure has seen to it that somebody stands for it, and was killed then
+        parts.context.log.subject_for(SCOPE, GONE)  # type: ignore[attr-defined]
+    fresh = ring.fresh
+
+    def erase_and_give() -> str:
+        ring.fresh = fresh  # type: ignore[method-assign]
+        ledger.erase(GONE, scope=SCOPE)
+        return fresh()
+
+    ring.fresh = erase_and_give  # type: ignore[method-assign]
+    with pytest.raises(Erased):
+        worker.claim()
+    assert ledger.size() == 2
+    ledger.resume_erasures()
+    assert ledger.verify().findings == ()
+    with pytest.raises(Erased):
+        Worker(backend.open(), worker.job).claim()
+    raw: Any = parts.context.log
+    assert [one.state for one in raw.sealed.subjects().values() if one.is_named] == []
 
 
 def test_lines_written_while_a_conversation_is_erased_do_not_stay(

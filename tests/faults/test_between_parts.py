@@ -70,7 +70,8 @@ def meanwhile(*acts: Callable[[], object]) -> Iterator[None]:
     finally:
         for thread in threads:
             thread.join()
-    assert errors == []
+        if errors:
+            raise errors[0]
 
 
 def test_verification_finds_nothing_while_others_write_erase_and_sign(victim: Victim) -> None:  # K4
@@ -79,10 +80,12 @@ def test_verification_finds_nothing_while_others_write_erase_and_sign(victim: Vi
     verified = 0
 
     def write() -> None:
-        for name in names:
-            with suppress(Erased):
-                victim.grow(name)
-        done.set()
+        try:
+            for name in names:
+                with suppress(Erased):
+                    victim.grow(name)
+        finally:
+            done.set()
 
     def erase() -> None:
         with victim.opened() as ledger:
@@ -112,11 +115,16 @@ def test_what_is_erased_during_a_rebuild_stays_away(victim: Victim) -> None:  # 
             with victim.opened() as ledger:
                 ledger.rebuild()
 
-    with meanwhile(rebuild):
-        with victim.opened() as ledger:
-            for name in (GOOD, OTHER, LATE):
-                ledger.erase(name, scope=SCOPE, unknown=True)
-        done.set()
+    def erase() -> None:
+        try:
+            with victim.opened() as ledger:
+                for name in (GOOD, OTHER, LATE):
+                    ledger.erase(name, scope=SCOPE, unknown=True)
+        finally:
+            done.set()
+
+    with meanwhile(rebuild, erase):
+        pass
     with victim.opened() as ledger:
         ledger.catch_up()
         assert {row.conversation for row in ledger.ranges()} == set()
