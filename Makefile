@@ -29,10 +29,10 @@ help: ## Show this list
 demo: $(VENV)/core.stamp ## Install the package and walk through the bundled conversation
 	@$(BIN)/compaction-ledger demo
 
-test: $(VENV)/test.stamp ## Run the everyday tests (eight minutes or so on two cores)
+test: $(VENV)/test.stamp ## Run the everyday tests (three minutes or so on two cores)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not model" $(ARGS)
 
-test-slow: $(VENV)/model.stamp ## Run the slow tests and those that talk to a real small model
+test-slow: $(VENV)/model.stamp ## Run the other tests, too slow for every day, and those that talk to a real small model
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow or model" $(ARGS)
 
 check: $(VENV)/dev.stamp ## Lint, check the format, the types (mypy, pyright) and the import contracts

@@ -44,6 +44,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return -(-3 * cores // 2)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked ``slow_on("postgres")`` is slow in its cases of that name, and in no others."""
+    for item in items:
+        case = item.name.partition("[")[2].rstrip("]").split("-")
+        if any(name in case for mark in item.iter_markers("slow_on") for name in mark.args):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def repo_root() -> Path:
     """The folder that holds pyproject.toml."""

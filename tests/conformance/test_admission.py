@@ -101,6 +101,7 @@ def taken(admission: Admission) -> Leave:
 # --- the port ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_given_all_slots_taken_when_admitted_then_not_now(make: Make) -> None:
     admission = make(2)
     first = taken(admission)
@@ -241,6 +242,7 @@ def test_given_a_holder_that_died_when_its_lease_is_over_then_the_slot_is_free(
     taken(other)
 
 
+@pytest.mark.slow
 def test_given_a_living_holder_when_time_passes_then_its_slots_are_renewed_together(
     shared: Shared,
 ) -> None:
@@ -374,6 +376,7 @@ def test_given_the_store_cannot_be_asked_when_admitted_then_it_is_a_store_error(
             ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), Lost(StoreUnavailable("gone"))])
 def test_given_an_outage_when_it_ends_then_slots_are_renewed_and_those_given_back_are_free(
     shared: Shared, outage: list[Exception], error: Exception
@@ -475,6 +478,7 @@ def test_given_a_ticket_not_asked_for_again_when_its_time_is_over_then_it_is_dro
     assert next_one.waiting() == 0
 
 
+@pytest.mark.slow
 def test_given_a_place_kept_by_asking_when_others_come_then_it_is_still_the_first(
     shared: Shared,
 ) -> None:
@@ -586,6 +590,7 @@ def test_given_pollers_of_different_eagerness_when_they_compete_then_each_gets_i
     assert max(longest) <= pollers / 2 * (6 + 8), longest
 
 
+@pytest.mark.slow
 def test_given_pollers_in_threads_when_they_compete_then_each_gets_its_share(
     shared: Shared,
 ) -> None:
@@ -746,6 +751,7 @@ def test_given_no_shared_slot_when_a_ledger_compacts_then_it_costs_nothing_and_c
 # --- other surroundings --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_given_a_database_of_another_isolation_when_many_rush_then_the_bound_holds(
     shared: Shared,
 ) -> None:

@@ -154,6 +154,7 @@ def test_workers_hear_of_what_a_killed_run_has_stored(taker: ArchiveTaker, parts
     assert waiting(parts) == [(SCOPE, "c1"), (SCOPE, "c2")]
 
 
+@pytest.mark.slow_on("postgres")
 def test_what_is_done_already_is_counted(backend: Backend, tmp_path: Any) -> None:
     made = write_archive(tmp_path / "archive", 150, each=50)
     found, parts = _take(backend, made)

@@ -105,6 +105,7 @@ def test_a_request_is_known_again_by_its_bytes(ledger: Ledger) -> None:
     assert ledger.delivery_of(found, made.body.replace(b"fund", b"bond", 1)) == []
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_delivery_that_names_another_event_is_not_sound(ledger: Ledger, parts: Parts) -> None:
     ledger.record_delivery(assembled(ledger), run=RUN)
     fact = one(ledger.delivered(RUN)).fact
@@ -122,6 +123,7 @@ def test_a_delivery_that_names_another_event_is_not_sound(ledger: Ledger, parts:
 # --- windows ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_on("postgres")
 def test_the_requests_of_a_window(parts: Parts) -> None:
     messages: list[dict[str, object]] = []
     sent: list[Prepared] = []
@@ -176,6 +178,7 @@ def test_by_a_setting_in_another_process_it_is_the_same_delivery(
     assert len(ledger.delivered(RUN).requests) == 1
 
 
+@pytest.mark.slow_on("postgres")
 def test_by_a_setting_a_window_records_what_it_prepares(parts: Parts) -> None:
     ledger = Ledger(parts, ON)
     options = {"run": PLACE[2], "shape": "openai-chat", "budget": 6_000, "scope": PLACE[0]}

@@ -82,6 +82,7 @@ def filled(parts: Parts) -> Ledger:
     return fill_everything(parts, GONE, "apple")
 
 
+@pytest.mark.slow
 def test_after_an_erasure_nothing_is_read_or_written(
     filled: Ledger, parts: Parts, backend: Backend
 ) -> None:
@@ -104,6 +105,7 @@ def test_after_an_erasure_nothing_is_read_or_written(
     assert parts.originals.count(WindowKey(SCOPE, KEPT, RUN)) == 1 + 4 * TURNS - 1
 
 
+@pytest.mark.slow
 def test_the_log_still_verifies_and_replay_says_what_was_erased(
     filled: Ledger, parts: Parts
 ) -> None:
@@ -135,6 +137,7 @@ def test_the_log_still_verifies_and_replay_says_what_was_erased(
     assert filled.verify().findings == ()
 
 
+@pytest.mark.slow
 def test_nothing_links_the_reference_to_the_conversation_any_more(
     filled: Ledger, backend: Backend
 ) -> None:
@@ -145,6 +148,7 @@ def test_nothing_links_the_reference_to_the_conversation_any_more(
     assert {one.conversation for one in known.values()} == {KEPT, done.reference}
 
 
+@pytest.mark.slow
 def test_what_was_erased_cannot_be_erased_again(filled: Ledger) -> None:
     filled.erase(GONE, scope=SCOPE)
     size = filled.size()
@@ -154,6 +158,7 @@ def test_what_was_erased_cannot_be_erased_again(filled: Ledger) -> None:
     assert filled.size() == size
 
 
+@pytest.mark.slow
 def test_what_nobody_knows_can_be_erased_and_then_stays_away(filled: Ledger) -> None:
     """It may stand in a backup, or be on its way: who asks is not asked why."""
     size = filled.size()
@@ -178,6 +183,7 @@ def test_of_a_conversation_without_summaries_the_lines_go(parts: Parts) -> None:
         ledger.transcripts.conversation(SCOPE, GONE)
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_at_it_is_refused(filled: Ledger, parts: Parts, backend: Backend) -> None:
     """It holds a claim, and has read the source: what it brings back is stored nowhere."""
     for number in range(60, 100):
@@ -199,6 +205,7 @@ def test_a_worker_that_was_at_it_is_refused(filled: Ledger, parts: Parts, backen
     assert filled.verify().findings == ()
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_worker_that_is_given_a_key_while_its_conversation_is_erased_is_refused(
     parts: Parts, backend: Backend, is_begun: bool
@@ -230,6 +237,7 @@ def test_a_worker_that_is_given_a_key_while_its_conversation_is_erased_is_refuse
     assert [one.state for one in raw.sealed.subjects().values() if one.is_named] == []
 
 
+@pytest.mark.slow
 def test_lines_written_while_a_conversation_is_erased_do_not_stay(
     filled: Ledger, parts: Parts
 ) -> None:
@@ -282,6 +290,7 @@ def test_a_payload_that_is_gone_without_an_erasure_is_damage(tmp_path: Path) -> 
     store.close()
 
 
+@pytest.mark.slow
 def test_without_its_keys_a_ledger_says_so_and_never_that_it_was_erased(
     filled: Ledger, backend: Backend
 ) -> None:

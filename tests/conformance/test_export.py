@@ -61,6 +61,7 @@ def test_round_trip(keeper: Keeper) -> None:
             assert one.manifest.conversation == {"scope": SCOPE, "id": name}
 
 
+@pytest.mark.slow
 def test_a_log_of_more_than_one_batch(keeper: Keeper) -> None:
     keeper.summarize("long", 130)
     keeper.sign()
@@ -70,6 +71,7 @@ def test_a_log_of_more_than_one_batch(keeper: Keeper) -> None:
     assert one.manifest.events == 651
 
 
+@pytest.mark.slow
 def test_damaged_hashes_of_the_tree_are_no_damage(keeper: Keeper, parts: Parts) -> None:
     """K1: what is kept over the leaves only saves work. The leaves say what the log is."""
     keeper.summarize("long", 130)

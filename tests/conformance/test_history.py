@@ -210,6 +210,7 @@ def test_another_conversation_or_scope_is_never_searched(parts: Parts) -> None:
 # --- reading again ---
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_message_is_read_exactly_page_by_page(spoken: Parts) -> None:
     one = history(spoken)
     text = SPOKEN[3]["content"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from backends import START
 from history_cases import CONVERSATION, SCOPE
 from hypothesis import HealthCheck, given, settings
@@ -51,6 +52,7 @@ def lines(texts: Sequence[str]) -> list[Document]:
     ]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )

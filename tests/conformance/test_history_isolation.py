@@ -94,6 +94,7 @@ def planted(backend: Backend) -> Parts:
     return parts
 
 
+@pytest.mark.slow_on("postgres")
 @settings(
     max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )

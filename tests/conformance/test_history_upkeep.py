@@ -49,6 +49,7 @@ def test_what_comes_later_is_found(backend: Backend) -> None:
     assert ids(search(other, "offer")) == ["m1", "m0", "u0"]
 
 
+@pytest.mark.slow_on("postgres")
 def test_an_edit_and_a_deletion_are_followed(parts: Parts) -> None:
     write_pairs(parts, [(f"question {number}", "reply") for number in range(300)])
     one = history(parts)
@@ -85,6 +86,7 @@ def test_nothing_is_indexed_twice(parts: Parts) -> None:
     assert puts == [f"run:{RUN}"]
 
 
+@pytest.mark.slow
 def test_several_at_once_index_everything_once(backend: Backend) -> None:
     sessions = [backend.open() for _ in range(4)]
     keep(sessions[0], [user(f"offer {number}") for number in range(700)])
@@ -137,6 +139,7 @@ def test_a_shelf_is_changed_only_by_who_knows_its_mark(spoken: Parts) -> None:
     assert index.marks(SCOPE, CONVERSATION) == {}
 
 
+@pytest.mark.slow_on("postgres")
 def test_more_messages_at_one_moment_than_it_has_slots(parts: Parts) -> None:
     wires = [user(f"offer {number}") for number in range(1100)]
     for start in range(0, 1100, 550):

@@ -78,6 +78,7 @@ def provider(service: KeyService) -> KeyProvider:
 # S1
 
 
+@pytest.mark.slow
 @shared
 @given(secret=st.binary(min_size=1, max_size=64), context=st.binary(max_size=200))
 def test_what_was_wrapped_is_opened(
@@ -100,6 +101,7 @@ def test_the_same_key_is_wrapped_differently_each_time(provider: KeyProvider) ->
     assert len({provider.wrap(SECRET, CONTEXT) for _ in range(20)}) == 20
 
 
+@pytest.mark.slow
 @shared
 @given(other=st.binary(max_size=200).filter(lambda context: context != CONTEXT))
 def test_another_context_does_not_open(provider: KeyProvider, other: bytes) -> None:
@@ -108,6 +110,7 @@ def test_another_context_does_not_open(provider: KeyProvider, other: bytes) -> N
         provider.unwrap(epoch, wrapped, other)
 
 
+@pytest.mark.slow
 @shared
 @given(data=st.data())
 def test_what_was_tampered_with_is_not_opened(
@@ -158,6 +161,7 @@ def test_an_epoch_that_is_not_known_is_missing(provider: KeyProvider, epoch: str
 # S2
 
 
+@pytest.mark.slow
 def test_old_epochs_open_after_a_rotation(service: KeyService, provider: KeyProvider) -> None:
     waiting = service.open()
     wraps = [provider.wrap(SECRET, CONTEXT)]

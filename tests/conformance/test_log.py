@@ -82,6 +82,7 @@ def test_facts_come_back_as_they_were_appended(parts: Parts, backend: Backend) -
     assert log.load(KEY) == fold((*first, *rest))
 
 
+@pytest.mark.slow_on("postgres")
 def test_another_session_loads_the_same(backend: Backend) -> None:
     Worker(backend.open(), JOB).complete()
     other = backend.open()
@@ -111,6 +112,7 @@ def test_reading_in_parts(parts: Parts) -> None:
     assert log.at([]) == {}
 
 
+@pytest.mark.slow
 def test_many_indices_at_once(parts: Parts) -> None:
     for from_pair in range(0, 6_000, 10):
         parts.context.log.append(
@@ -145,6 +147,7 @@ def test_text_in_any_script_comes_back(parts: Parts) -> None:
 # --- who came first (A8) ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_on("postgres")
 def test_an_old_state_cannot_be_appended_to(backend: Backend) -> None:
     log = backend.open().context.log
     other = backend.open().context.log
@@ -470,6 +473,7 @@ def test_an_unknown_name_or_schema_is_refused_loudly(backend: Backend, topic: st
 GOOD_PAYLOAD = json.loads(encode(claimed(job=JOB)))
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -519,6 +523,7 @@ sys.exit("was imported" if "booby_trap" in sys.modules else 0)
 """
 
 
+@pytest.mark.slow
 def test_nothing_from_the_database_is_imported_by_name(
     sqlite_store: SQLiteBackend, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def kept(positions: range, given: list[NewOriginal]) -> list[Original]:
 # --- append and read back ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_what_nobody_began_there_is_nothing(originals: Originals, key: WindowKey) -> None:
     assert originals.count(key) == 0
     assert originals.shape(key) is None
@@ -82,6 +83,7 @@ def test_of_what_nobody_began_there_is_nothing(originals: Originals, key: Window
     originals.forget(key.scope, key.conversation)
 
 
+@pytest.mark.slow
 def test_messages_come_back_in_order_as_they_were(store: Store, key: WindowKey) -> None:
     given = [
         message(0, "You are kind.", role="system", exchange=-1, at=-1),
@@ -99,6 +101,7 @@ def test_messages_come_back_in_order_as_they_were(store: Store, key: WindowKey) 
     assert [m.id for m in found.read(key)] == ["m0", "m1", "m2", "m3", "m4"]
 
 
+@pytest.mark.slow
 def test_appending_goes_on_where_it_ended(originals: Originals, key: WindowKey) -> None:
     sizes, at = [1, 3, 1, 12, 2, 1], 0
     for size in sizes:
@@ -109,6 +112,7 @@ def test_appending_goes_on_where_it_ended(originals: Originals, key: WindowKey) 
     assert list(originals.digests(key)) == [m.digest for m in messages(0, at)]
 
 
+@pytest.mark.slow
 def test_any_part_of_a_run_can_be_read(originals: Originals, key: WindowKey) -> None:
     at = 0
     for size in (1, 2, 1):
@@ -180,6 +184,7 @@ WIRES = {
 }
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 def test_bytes_are_kept_bit_for_bit(store: Store, wire: bytes, key: WindowKey) -> None:
     given = [replace(message(0), wire=wire), message(1), replace(message(2), wire=wire)]
@@ -189,6 +194,7 @@ def test_bytes_are_kept_bit_for_bit(store: Store, wire: bytes, key: WindowKey) -
     assert store.open().result(key.scope, key.conversation, digest) == wire
 
 
+@pytest.mark.slow
 @settings(
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -219,6 +225,7 @@ ODD_IDS = [
 ]
 
 
+@pytest.mark.slow
 def test_ids_may_hold_anything(originals: Originals) -> None:
     """Whatever E4 allows, in each of the three places; none is taken for another."""
     for number, odd in enumerate(ODD_IDS):
@@ -241,6 +248,7 @@ def test_long_ids_together(originals: Originals) -> None:
     assert list(originals.runs(long.scope, long.conversation)) == [long.run]
 
 
+@pytest.mark.slow
 def test_large_messages_and_many_at_once(store: Store, key: WindowKey) -> None:
     """Larger than an item of DynamoDB, larger than a page; and more than one statement takes."""
     large = replace(message(0), wire=bytes(range(256)) * 4 * 10_240)  # 10 MiB
@@ -273,6 +281,7 @@ def test_the_same_messages_again_are_no_error(originals: Originals, key: WindowK
     assert list(originals.read(key)) == kept(range(5), messages(0, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "given"),
     [
@@ -304,6 +313,7 @@ def test_a_run_begins_at_its_beginning(originals: Originals, key: WindowKey) -> 
     assert list(originals.runs(key.scope, key.conversation)) == []
 
 
+@pytest.mark.slow
 def test_of_threads_at_the_same_place_one_wins(store: Store, key: WindowKey) -> None:
     sessions = [store.open() for _ in range(4)]
 
@@ -327,6 +337,7 @@ def test_of_threads_at_the_same_place_one_wins(store: Store, key: WindowKey) -> 
     assert list(sessions[0].runs(key.scope, key.conversation)) == [key.run]
 
 
+@pytest.mark.slow
 def test_of_threads_with_the_same_messages_all_win(store: Store, key: WindowKey) -> None:
     sessions = [store.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -335,6 +346,7 @@ def test_of_threads_with_the_same_messages_all_win(store: Store, key: WindowKey)
     assert list(sessions[0].read(key)) == kept(range(2), messages(0, 2))
 
 
+@pytest.mark.slow
 def test_threads_begin_runs_at_once_and_none_is_lost(store: Store, key: WindowKey) -> None:
     sessions = [store.open() for _ in range(3)]
 
@@ -372,6 +384,7 @@ def test_a_result_belongs_to_its_conversation(originals: Originals) -> None:
         assert originals.result("a", "b", no_digest) is None
 
 
+@pytest.mark.slow
 def test_a_large_result_is_kept(store: Store, key: WindowKey) -> None:
     content = b"0123456789abcdef" * 200_000  # 3.2 MB
     digest = store.open().keep_result(key.scope, key.conversation, content)
@@ -382,6 +395,7 @@ def test_a_large_result_is_kept(store: Store, key: WindowKey) -> None:
 # --- forget (S3) ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_conversation_is_forgotten_and_can_begin_again(store: Store, key: WindowKey) -> None:
     originals = store.open()
     for run in ("run-1", "run-2"):
@@ -414,6 +428,7 @@ def test_a_conversation_is_forgotten_and_can_begin_again(store: Store, key: Wind
 # --- a ledger on it ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_ledger_takes_any_store_in_place_of_its_own(
     originals: Originals, key: WindowKey, tmp_path: Path
 ) -> None:
@@ -481,6 +496,7 @@ BAD_MESSAGES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("bad", BAD_MESSAGES.values(), ids=BAD_MESSAGES)
 def test_a_malformed_message_is_named_and_nothing_is_stored(
     originals: Originals, bad: NewOriginal, key: WindowKey

@@ -176,6 +176,7 @@ def test_a_name_that_no_role_can_have_is_refused(writer: str, reader: str, place
 # --- what the writer can do ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_writer_can_do_the_whole_job(world: World) -> None:
     settings = Settings(shared_attempts_at_once=1)
     with Ledger.open(world.writer, settings=settings) as ledger:
@@ -427,6 +428,7 @@ def test_what_the_reader_cannot_do_the_writer_can(world: World, name: str) -> No
         connection.execute(world.named(WRITING[name]))
 
 
+@pytest.mark.slow
 def test_whoever_else_connects_can_do_nothing(world: World) -> None:
     with other_role(world) as (name, nobody):
         statements = {**TAMPERING, **WRITING, "look": "SELECT size FROM {schema}.log_head"}

@@ -174,6 +174,7 @@ def test_a_claim(parts: Parts) -> None:
     assert list(attempts(parts)) == []
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_claim_given_back(parts: Parts) -> None:
     one = Worker(parts, JOB)
     one.claim()
@@ -211,6 +212,7 @@ def test_a_renewed_lease(parts: Parts, backend: Backend) -> None:
     assert list(attempts(parts)) == [attempt]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_renewal_beside_an_import_of_its_identity_says_nothing_more(parts: Parts) -> None:
     """Today's rules refuse it; what was legal once is read for ever (A10)."""
     facts = (claimed(job=JOB), started(job=JOB), imported(job=JOB))
@@ -222,6 +224,7 @@ def test_a_renewal_beside_an_import_of_its_identity_says_nothing_more(parts: Par
     assert (rows[0].status, rows[1].status) == ("imported", "done")
 
 
+@pytest.mark.slow_on("postgres")
 def test_an_old_source_that_is_renewed_leaves_the_range_to_the_new_one(
     parts: Parts, backend: Backend
 ) -> None:
@@ -419,6 +422,7 @@ def test_questions_are_answered_per_conversation_and_in_order(parts: Parts) -> N
     assert list(models.summaries("another", "c-1")) == []
 
 
+@pytest.mark.slow_on("postgres")
 def test_the_longest_ids_have_their_rows(parts: Parts) -> None:
     """E4: 512 characters each, which no compression makes shorter."""
     chance = random.Random(4)
@@ -544,6 +548,7 @@ def test_catching_up_twice_changes_nothing(parts: Parts) -> None:
     assert parts.read_models.records() == once == folded(parts)
 
 
+@pytest.mark.slow_on("postgres")
 def test_progress_is_told(parts: Parts) -> None:
     long_history(parts, 1_200)
     told: list[tuple[int, int]] = []
@@ -553,6 +558,7 @@ def test_progress_is_told(parts: Parts) -> None:
     assert told[-1] == (1_200, 1_200)
 
 
+@pytest.mark.slow_on("postgres")
 def test_every_position_is_the_same_whether_followed_one_by_one_or_at_once(
     backend: Backend,
 ) -> None:
@@ -638,6 +644,7 @@ class Slow:
         return getattr(self._log, name)
 
 
+@pytest.mark.slow_on("postgres")
 def test_followers_at_once_apply_each_fact_once(backend: Backend) -> None:
     writer = backend.open()
     fill(writer, 80)
@@ -686,6 +693,7 @@ def test_readers_see_whole_batches_whatever_the_moment(backend: Backend) -> None
     assert all(rows >= position for position, rows in seen)
 
 
+@pytest.mark.slow
 def test_following_processes_apply_each_fact_once(store: Stored) -> None:
     parts = store.open()
     long_history(parts, 1_200)
@@ -694,6 +702,7 @@ def test_following_processes_apply_each_fact_once(store: Stored) -> None:
     assert parts.read_models.records() == folded(parts)
 
 
+@pytest.mark.slow_on("postgres")
 def test_verification_beside_writers_finds_nothing(backend: Backend) -> None:
     """Rows, position and log are compared as of one moment, whatever happens meanwhile."""
     writer, auditor = backend.open(), Ledger(backend.open(), Settings())
@@ -717,6 +726,7 @@ def test_verification_beside_writers_finds_nothing(backend: Backend) -> None:
     assert auditor.verify().lag == 0
 
 
+@pytest.mark.slow
 def test_a_conversation_that_begins_during_a_verification_is_no_finding(backend: Backend) -> None:
     """Its reference (L3) is not among those that were read before the first event was looked at."""
     writer, auditor = backend.open(), Ledger(backend.open(), Settings())
@@ -765,6 +775,7 @@ def test_an_empty_log_can_be_rebuilt(parts: Parts) -> None:
     assert parts.read_models.position() == 0
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_rebuild_while_writes_go_on(backend: Backend, short: int) -> None:
     parts, other = backend.open(), backend.open()
     long_history(parts, short)
@@ -785,6 +796,7 @@ def test_a_rebuild_while_writes_go_on(backend: Backend, short: int) -> None:
     assert caught_up(other).read_models.records() == folded(parts)
 
 
+@pytest.mark.slow_on("postgres")
 def test_rebuilding_twice_under_writes_and_followers_equals_a_fold(backend: Backend) -> None:
     writer, follower, rebuilder = (backend.open() for _ in range(3))
     done = False
@@ -814,6 +826,7 @@ def test_rebuilding_twice_under_writes_and_followers_equals_a_fold(backend: Back
     assert rebuilder.read_models.records() == folded(rebuilder)
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_follower_goes_on_with_the_new_tables_after_a_switch(store: Stored) -> None:
     follower, rebuilder = store.open(), store.open()
     long_history(follower, 1_200)
@@ -842,6 +855,7 @@ def once(work: Callable[[], object]) -> Callable[[], None]:
     return first_time
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_rebuild_within_a_rebuild_is_complete_for_both(store: Stored) -> None:
     first, second = store.open(), store.open()
     long_history(first, 1_200)
@@ -851,6 +865,7 @@ def test_a_rebuild_within_a_rebuild_is_complete_for_both(store: Stored) -> None:
     assert first.read_models.records() == folded(first)
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_rebuild_that_was_overtaken_by_one_that_died_carries_on_with_its_tables(
     store: Stored,
     short: int,
@@ -882,6 +897,7 @@ def test_of_rebuilds_under_two_registries_the_later_one_counts(store: Stored) ->
     assert first.read_models.records() == folded(first, registry_without(2))
 
 
+@pytest.mark.slow_on("postgres")
 def test_rebuilds_at_once_in_many_threads_and_sessions_all_end(store: Stored) -> None:
     sessions = [store.open() for _ in range(2)]
     long_history(sessions[0], 1_200)
@@ -905,6 +921,7 @@ def test_rows_that_claim_to_know_more_than_the_log_has_do_not_keep_a_rebuild_for
     assert parts.read_models.records() == folded(parts)
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_is_killed_starts_again(store: Stored, short: int) -> None:
     parts = store.open()
     long_history(parts, short)
@@ -929,6 +946,7 @@ def only_where_it_can_be(store: Stored, statement: str) -> None:
         pytest.skip("not on PostgreSQL")
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -1057,6 +1075,7 @@ def registry_without(version: int) -> PromptRegistry:
     return PromptRegistry(specs, DEFAULT_REGISTRY.current)
 
 
+@pytest.mark.slow_on("postgres")
 def test_another_registry_changes_what_is_projected_and_not_one_event(backend: Backend) -> None:
     parts = backend.open()
     second = made_up_job(prompt=PromptVersion(CURRENT.name, 2))
@@ -1079,6 +1098,7 @@ def test_another_registry_changes_what_is_projected_and_not_one_event(backend: B
     assert backend.recorder().rows(0, 100) == events
 
 
+@pytest.mark.slow_on("postgres")
 def test_new_facts_under_another_registry_are_judged_as_the_rows_that_serve(
     store: Stored,
 ) -> None:
@@ -1114,6 +1134,7 @@ def serving_table(store: Stored) -> str:
     return name
 
 
+@pytest.mark.slow_on("postgres")
 def test_verification_says_that_the_registry_is_another(store: Stored) -> None:
     parts = store.open()
     bring_in(parts, JOB)

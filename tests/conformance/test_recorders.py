@@ -167,6 +167,7 @@ class TestPostgresAggregates(_OnPostgres, stock.AggregateRecorderTestCase):
 class TestPostgresApplication(
     _OnPostgres, stock.ApplicationRecorderTestCase[SealedPostgresRecorder]
 ):
+    @pytest.mark.slow
     def test_insert_subscribe(self) -> None:
         self.optional_test_insert_subscribe()
 
@@ -307,6 +308,7 @@ def test_a_subject_keeps_its_first_reference(backend: Backend) -> None:
     assert recorder.find_subject("c", "s") is None
 
 
+@pytest.mark.slow
 def test_the_carried_clock_is_not_ahead_by_the_time_that_an_answer_took(tmp_path: Path) -> None:
     with closing(PostgresBackend(tmp_path)) as backend:
         database = backend.database()

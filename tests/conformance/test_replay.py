@@ -296,6 +296,7 @@ def test_review_appends_nothing_and_moves_no_row(filled: Parts) -> None:
     assert (ledger.size(), filled.read_models.snapshot(), list(ledger.events())) == before
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_session_that_may_only_read_is_enough(store: Stored) -> None:
     parts = store.open()
     fill(parts, 80)

@@ -47,6 +47,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
         yield made
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("index", [-1, 2, 7, None])
 def test_of_an_erased_conversation_nothing_is_said(ledger: Ledger, index: int | None) -> None:
     with pytest.raises(Erased):
@@ -74,6 +75,7 @@ def test_the_other_conversation_is_replayed_as_before(ledger: Ledger) -> None:
     assert len(then.served.assembly.manifest.summaries) == 1
 
 
+@pytest.mark.slow_on("postgres")
 def test_an_erased_delivery_is_named_as_that(ledger: Ledger) -> None:
     found = ledger.delivered(RUN)
     assert [given.place for given in found.requests] == [(SCOPE, OTHER)]

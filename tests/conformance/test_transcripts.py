@@ -126,6 +126,7 @@ DIFFICULT = {
 }
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("text", DIFFICULT.values(), ids=DIFFICULT)
 def test_text_is_kept_bit_for_bit(backend: Backend, text: str) -> None:
     store = backend.open().transcripts
@@ -140,6 +141,7 @@ def test_text_is_kept_bit_for_bit(backend: Backend, text: str) -> None:
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
 
+@pytest.mark.slow_on("postgres")
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -153,6 +155,7 @@ def test_any_text_is_kept_bit_for_bit(parts: Parts, written: list[str], edited: 
     assert list(texts(store, name).values()) == [edited, *written[1:]]
 
 
+@pytest.mark.slow_on("postgres")
 def test_ten_megabytes_in_one_message(store: TranscriptStore) -> None:
     big = "0123456789" * 1_000_000
     bigger = "\ud800" + "你" * 3_400_000
@@ -480,6 +483,7 @@ def test_a_malformed_run_state_is_refused(store: TranscriptStore) -> None:
 # --- at once ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_append_at_once_and_nothing_is_lost(backend: Backend) -> None:
     stores = [backend.open().transcripts for _ in range(2)] * 3
 
@@ -516,6 +520,7 @@ def test_of_threads_with_the_same_id_one_wins(backend: Backend) -> None:
     assert texts(stores[0]) == {"m": str(won.index(True))}
 
 
+@pytest.mark.slow
 def test_processes_append_at_once_and_nothing_is_lost(sqlite_store: SQLiteBackend) -> None:
     run_all([worker("append", sqlite_store.path, f"w{n}", 25) for n in range(4)])
     found = sqlite_store.open().transcripts.conversation(SCOPE, CONVERSATION)

@@ -98,6 +98,7 @@ def at_once(*tasks: Callable[[], object]) -> None:
 # --- writers at once ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_twenty_writers_of_one_conversation_leave_no_gap(bench: Bench) -> None:
     def writer(number: int) -> Callable[[], None]:
         store = bench.store()
@@ -123,6 +124,7 @@ def test_twenty_writers_of_one_conversation_leave_no_gap(bench: Bench) -> None:
     assert bench.rows("SELECT revision, lines FROM {schema}.conversations") == [(1_000, 1_000)]
 
 
+@pytest.mark.slow
 def test_a_new_conversation_is_made_once_by_all_who_begin_it(bench: Bench) -> None:
     stores = [bench.store() for _ in range(6)]
     for round_ in range(10):
@@ -140,6 +142,7 @@ def test_a_new_conversation_is_made_once_by_all_who_begin_it(bench: Bench) -> No
         assert [position for position, _ in bench.positions(name)] == list(range(6))
 
 
+@pytest.mark.slow
 def test_imports_of_the_same_conversations_in_opposite_order(bench: Bench) -> None:
     """All of them come through: nobody is told of a deadlock, and nobody sees half of another's."""
     names = [f"c{n}" for n in range(12)]
@@ -162,6 +165,7 @@ def test_imports_of_the_same_conversations_in_opposite_order(bench: Bench) -> No
     assert len(orders) == 1  # the transactions came in one order, in every conversation
 
 
+@pytest.mark.slow
 def test_appends_and_imports_of_the_same_conversations(bench: Bench) -> None:
     names = [f"c{n}" for n in range(6)]
 
@@ -200,6 +204,7 @@ def test_of_updates_at_once_the_second_sees_the_first(bench: Bench) -> None:
     assert len(bench.positions()) == 6
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_being_changed_keeps_nobody_from_another(bench: Bench) -> None:
     store = bench.store()
     store.append(SCOPE, CONVERSATION, *lines(1))
@@ -220,6 +225,7 @@ def test_a_conversation_that_is_being_changed_keeps_nobody_from_another(bench: B
     assert len(texts(store)) == 4
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_deleted_meanwhile_is_begun_anew(bench: Bench) -> None:
     store = bench.store()
     store.append(SCOPE, CONVERSATION, *lines(2))
@@ -264,6 +270,7 @@ def test_through_a_pooler_that_hands_connections_on(bench: Bench) -> None:
 # --- much at once -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_very_many_messages_in_one_append(bench: Bench, count: int) -> None:
     store = bench.store()

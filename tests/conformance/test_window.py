@@ -70,6 +70,7 @@ def prepared_and_compacted(window: Window, messages: list[dict[str, Any]]) -> Pr
     return prepared
 
 
+@pytest.mark.slow_on("postgres")
 def test_after_twenty_compactions_every_summary_is_of_originals_and_as_it_was(
     parts: Parts,
 ) -> None:
@@ -106,6 +107,7 @@ def test_after_twenty_compactions_every_summary_is_of_originals_and_as_it_was(
     assert asked == [f"m{n}" for n in range(1, len(asked) + 1)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_regrouped_chunks_are_made_of_the_originals_again(parts: Parts) -> None:
     summarizer = RememberingSummarizer()
     budget = WindowBudget(9_000, trigger=3_000, keep=1_500, summaries=900)
@@ -152,6 +154,7 @@ def test_the_turn_that_triggers_a_compaction_does_not_wait_for_it(parts: Parts) 
     assert len(summarizer.requests) == 1
 
 
+@pytest.mark.slow
 def test_two_windows_of_one_run_pay_for_a_chunk_once(backend: Backend) -> None:
     """A1, A8: whoever is later is refused, before the model is called."""
     one, other = backend.open(), backend.open()
@@ -173,6 +176,7 @@ def test_two_windows_of_one_run_pay_for_a_chunk_once(backend: Backend) -> None:
     assert len(asked) == len(set(asked)) == len(completions(one)) > 3
 
 
+@pytest.mark.slow
 def test_a_window_that_is_opened_again_goes_on_where_it_was(backend: Backend) -> None:
     summarizer = RememberingSummarizer()
     lists = list(growing(40))
@@ -189,6 +193,7 @@ def test_a_window_that_is_opened_again_goes_on_where_it_was(backend: Backend) ->
     assert all(one[1] + 1 == other[0] for one, other in pairwise(spans))
 
 
+@pytest.mark.slow_on("postgres")
 def test_an_answer_that_is_no_structure_fails_twice_and_is_not_tried_at_every_turn(
     parts: Parts,
 ) -> None:
@@ -207,6 +212,7 @@ def test_an_answer_that_is_no_structure_fails_twice_and_is_not_tried_at_every_tu
     assert spans[0::2] == spans[1::2]  # both attempts are of the same chunk
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_summary_that_is_not_smaller_is_refused(parts: Parts) -> None:
     """T12."""
 
@@ -224,6 +230,7 @@ def test_a_summary_that_is_not_smaller_is_refused(parts: Parts) -> None:
     assert failures == {"not_smaller"}
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_the_source_does_not_say_is_listed_or_refused(parts: Parts, strict: bool) -> None:
     """T13."""
@@ -268,6 +275,7 @@ def test_an_attempt_that_fails_leaves_the_originals(
     assert prepared.messages == list(growing(6))[-1]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_worker_that_died_is_followed_by_another(backend: Backend) -> None:
     """A5, A6: its lease runs out, and its chunk is summarized with the second attempt."""
     parts = backend.open()
@@ -315,6 +323,7 @@ def first_to_last(parts: Parts) -> Any:
     return parts.context.log.load_window(KEY).chunks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [0, 1_200, 2_400, 3_600])
 def test_what_stands_beside_does_not_make_every_turn_a_chunk(parts: Parts, beside: int) -> None:
     """Tools and a system prompt take their room from all shares, not from the pause between two chunks."""
@@ -418,6 +427,7 @@ def test_the_last_exchange_alone_is_too_large(parts: Parts) -> None:
 # --- pins -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_pin_reaches_every_later_request(parts: Parts) -> None:
     """T9: also when its message is summarized, left to search or left out."""
     window = window_on(parts, RememberingSummarizer(), rules=True)
@@ -442,6 +452,7 @@ def test_what_is_said_again_in_the_same_words_is_one_pin(parts: Parts) -> None:
     assert [(pin.message, pin.quote) for pin in window.pins()] == [(0, "Never call me.")]
 
 
+@pytest.mark.slow
 def test_pins_never_make_a_run_impossible(parts: Parts) -> None:
     """T6: only the last exchange alone may be too large. What has no room is named, and found by search."""
     window = window_on(parts, RememberingSummarizer(), budget=3_000, rules=True)
@@ -491,6 +502,7 @@ def test_a_pin_of_one_conversation_never_shows_in_another(parts: Parts) -> None:
 # --- what was sent, proved --------------------------------------------------------------------------
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_delivery_says_what_the_model_was_given(parts: Parts) -> None:
     window = window_on(parts, RememberingSummarizer(), rules=True)
     prepared = ran(window, 30)[-1]
@@ -505,6 +517,7 @@ def test_a_delivery_says_what_the_model_was_given(parts: Parts) -> None:
     assert fact.bytes_sent == prepared.bytes_sent
 
 
+@pytest.mark.slow_on("postgres")
 def test_the_rows_of_a_run_follow_what_is_recorded(parts: Parts) -> None:
     """P1, P2: chunks, pins and deliveries, for who looks at it from outside."""
     window = window_on(parts, RememberingSummarizer(), rules=True)

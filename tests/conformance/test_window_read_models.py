@@ -320,6 +320,7 @@ def test_beside_ranges_all_tables_are_filled_and_verified(parts: Parts) -> None:
 # --- damage (H9) ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize(
     ("statement", "table"),
     [

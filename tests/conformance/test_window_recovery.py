@@ -59,6 +59,7 @@ class Damaging:
         ]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_damaged_original_is_tried_at_each_turn_and_nothing_is_recorded(parts: Parts) -> None:
     """A6: it is seen before the claim."""
     originals: Any = Damaging(parts.originals, 2)
@@ -175,6 +176,7 @@ def left_out(prepared: Prepared) -> set[int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
 def test_a_regroup_that_brings_no_room_is_not_made_again_and_again(
     parts: Parts, share: float
@@ -186,6 +188,7 @@ def test_a_regroup_that_brings_no_room_is_not_made_again_and_again(
     assert 1 <= len(regroup_attempts(parts)) <= 3
 
 
+@pytest.mark.slow
 def test_a_regroup_that_grows_is_tried_twice_and_never_again(parts: Parts) -> None:
     """T12: it is held against the blocks that it would replace, so no run pays for it at each turn."""
 
@@ -224,6 +227,7 @@ def regroup_attempts(parts: Parts) -> list[str]:
     return [identity for identity in started if jobs[identity].replaces]
 
 
+@pytest.mark.slow
 def test_what_is_left_to_search_stays_so_when_a_regroup_is_exhausted(parts: Parts) -> None:
     """T10: also with new chunks, in another process, and whatever a provider reports."""
 
@@ -266,6 +270,7 @@ def window_under(parts: Parts, registry: WindowPrompts, summarizer: ChunkSummari
     return open_window(parts, Settings(), PLACE, options, background=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["withdrawn", "unknown"])
 def test_chunks_of_a_withdrawn_prompt_are_made_anew_of_their_originals(
     parts: Parts, first: Literal["withdrawn", "unknown"]
@@ -297,6 +302,7 @@ def test_chunks_of_a_withdrawn_prompt_are_made_anew_of_their_originals(
     assert prepared.rejected == ()
 
 
+@pytest.mark.slow_on("postgres")
 def test_software_that_is_older_replaces_nothing_of_newer_one(parts: Parts) -> None:
     """V2: two of them in use at once would replace each other's chunks for ever."""
     lists = list(growing(40))
@@ -311,6 +317,7 @@ def test_software_that_is_older_replaces_nothing_of_newer_one(parts: Parts) -> N
     assert newer.prepare(lists[60]).rejected == ()
 
 
+@pytest.mark.slow
 def test_a_chunk_that_cannot_be_made_anew_is_made_anew_with_the_next_ones(parts: Parts) -> None:
     """A3, V2: two attempts of its own, and then as a part of a larger one."""
     lists = list(growing(60))

@@ -264,6 +264,7 @@ def test_what_has_waited_for_its_time_takes_its_turn_too(work: WorkList, backend
     assert ("a", "waits") in places(take(work, 2))
 
 
+@pytest.mark.slow_on("postgres")
 def test_the_small_ones_are_served_in_the_first_rounds(work: WorkList) -> None:
     sizes = {"huge": 10_000, "ten": 10, "one": 1}
     for scope, count in sizes.items():
@@ -440,6 +441,7 @@ class SlowHost(Host):
         return super().revision(scope, conversation)
 
 
+@pytest.mark.slow_on("postgres")
 def test_who_takes_long_to_discover_does_so_seldom(work: WorkList, backend: Backend) -> None:
     host = SlowHost(backend, 100)
     assert work.discover(host, every=10) == 100

@@ -65,6 +65,7 @@ def all_at_once(tasks: Sequence[Callable[[], None]]) -> None:
             done.result()
 
 
+@pytest.mark.slow
 def test_nothing_is_taken_twice_at_once(backend: PostgresBackend, sessions: list[Parts]) -> None:
     """While others notice, discover, look again and go away without a word."""
     places = [(f"s{n % 5}", f"c{n}") for n in range(400)]
@@ -104,6 +105,7 @@ def test_nothing_is_taken_twice_at_once(backend: PostgresBackend, sessions: list
     assert sorted(item.conversation for item in again) == sorted(forgotten)
 
 
+@pytest.mark.slow
 def test_the_small_ones_are_served_in_the_first_rounds(sessions: list[Parts]) -> None:
     sizes = {"huge": 10_000, "ten": 10, "one": 1}
     for scope, count in sizes.items():
@@ -129,6 +131,7 @@ def test_the_small_ones_are_served_in_the_first_rounds(sessions: list[Parts]) ->
     assert len({item.conversation for item in rest}) == len(rest) == 10_011 - 5 * TAKERS
 
 
+@pytest.mark.slow
 def test_who_notices_and_who_takes_never_wait_in_a_circle(sessions: list[Parts]) -> None:
     """All of them change the same few rows, in all orders."""
     places = [(f"s{n % 4}", f"c{n}") for n in range(40)]
@@ -198,6 +201,7 @@ def test_a_question_that_never_arrived_is_asked_again(
     assert [item.conversation for item in work.take("w", 1, LEASE)] == ["a"]
 
 
+@pytest.mark.slow
 def test_one_of_many_begins_a_period(sessions: list[Parts]) -> None:
     with ThreadPoolExecutor(TAKERS) as threads:
         found = list(

@@ -86,6 +86,7 @@ def test_t13_every_line_of_a_transcript_is_grounded_in_it(shared_data: Path, nam
         assert ungrounded([one for text in source for one in text.splitlines()], source) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_t13_nothing_that_the_embedded_summarizer_says_of_a_range_is_listed(
     shared_data: Path, name: str
@@ -101,6 +102,7 @@ def test_t13_nothing_that_the_embedded_summarizer_says_of_a_range_is_listed(
         assert [ledger.grounding(row) for row in rows] == [()] * CONVERSATIONS[name]
 
 
+@pytest.mark.slow
 def test_t13_a_changed_figure_is_listed(shared_data: Path) -> None:
     name = "tools_openai_chat_taubench_airline_4trajectories.json"
     source = [line.text for request in requests(shared_data / name) for line in request.lines]

@@ -51,6 +51,7 @@ def phrase_of(text: str, chance: random.Random) -> str | None:
     return phrase if fine else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIRES)
 def test_every_word_of_a_run_can_be_found_and_is_quoted_exactly(
     shared_data: Path, tmp_path: Path, name: str
@@ -124,6 +125,7 @@ def is_bounded(text: str, phrase: str) -> bool:
     return not any(sign.isalnum() and not is_unspaced(sign) for sign in (before, after))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_every_sentence_of_a_conversation_can_be_found(
     shared_data: Path, tmp_path: Path, name: str

@@ -135,6 +135,7 @@ class Cases:
         return accepted
 
 
+@pytest.mark.slow
 def test_k6_roots_of_sizes_0_to_300(go: LinePeer, leaves: Leaves) -> None:
     tiles = Tiles(leaves)
     answers = go.ask_all([{"Op": "head", "T": size} for size in range(1, 301)])
@@ -162,6 +163,7 @@ def test_k6_every_proof_of_sizes_1_to_300(go: LinePeer, leaves: Leaves) -> None:
         assert cases.ask(go) >= 2 * size
 
 
+@pytest.mark.slow
 def test_k6_proofs_about_65536_and_beyond(go: LinePeer, leaves: Leaves) -> None:
     source = random.Random(65_536)
     cases = Cases(leaves)

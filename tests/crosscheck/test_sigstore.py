@@ -138,6 +138,7 @@ def test_k6_every_proof_of_sizes_1_to_300(sigstore: LinePeer, leaves: Leaves) ->
         assert refused >= size // 4
 
 
+@pytest.mark.slow
 def test_k6_proofs_about_65536_and_beyond(sigstore: LinePeer, leaves: Leaves) -> None:
     source = random.Random(65_536)
     cases = Cases(leaves)
@@ -162,6 +163,7 @@ def test_k6_checkpoints_are_opened_there(sigstore: LinePeer, leaves: Leaves) -> 
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["note", "text"])
 def test_k6_changed_checkpoints_are_refused_on_both_sides(sigstore: LinePeer, part: str) -> None:
     """What it overlooks beside the signed text (a name read as a pattern, a last bit of base64) we refuse."""

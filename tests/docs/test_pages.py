@@ -16,7 +16,17 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", RUN, ids=_name)
+def _is_slow(page: Path) -> bool:
+    """Whether it starts commands, each of which is a process; the README is run every time."""
+    commands = any(block.runs and block.words[0] == "console" for block in pages.blocks(page))
+    return commands and page.name != "README.md"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * _is_slow(page)) for page in RUN],
+    ids=_name,
+)
 def test_what_a_page_shows_is_what_happens(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,12 +49,14 @@ def test_the_page_has_every_rule(maker: ModuleType, page: str) -> None:
     assert maker.rules(page) == EVERY
 
 
+@pytest.mark.slow
 def test_every_rule_is_cited(maker: ModuleType) -> None:
     code, tests = maker.citations()
     assert {rule for rule in EVERY if not code[rule]} == set()
     assert {rule for rule in EVERY if not tests[rule]} == set()
 
 
+@pytest.mark.slow
 def test_what_the_table_names_is_so(maker: ModuleType, page: str) -> None:
     """New citations need not be in it at once; what is in it must be true."""
     fresh = maker.filled(page)

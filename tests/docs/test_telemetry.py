@@ -84,6 +84,7 @@ def test_nothing_that_belongs_to_people_has_a_name(name: str) -> None:
     assert not [one for one in told if name in re.split(r"[._]", one)]
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_how_to_show_spans(tmp_path: Path) -> None:
     page = DOCS / "how-to" / "watch-with-opentelemetry.md"
     code = [block.text for block in pages.blocks(page) if block.words[0] == "python"]

@@ -14,6 +14,7 @@ FULL = ("assemble", "fund-research", "--budget", "30000")
 SMALL = ("assemble", "fund-research", "--budget", "12000")
 
 
+@pytest.mark.slow
 def test_the_manifest_for_people(demo_ledger: Path) -> None:
     out = call(*FULL, ledger=demo_ledger).fine().out
     assert "user word for word, replies summarized" in out
@@ -28,6 +29,7 @@ def test_what_does_not_fit_is_named(demo_ledger: Path) -> None:
     assert "the newest original pairs that fit" in out
 
 
+@pytest.mark.slow
 def test_the_body_is_exactly_what_the_manifest_speaks_of(demo_ledger: Path, tmp_path: Path) -> None:
     words = [*FULL, "--system", "Be brief.", "--next-user", "And now?"]
     body = run(*words, "--body", "--ledger", demo_ledger).fine().out.encode()
@@ -43,6 +45,7 @@ def test_the_body_is_exactly_what_the_manifest_speaks_of(demo_ledger: Path, tmp_
     assert made["request"]["messages"][-1] == {"content": "And now?", "role": "user"}
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_line_break_follows_the_body(demo_ledger: Path) -> None:
     words = ["assemble", "fund-research", "--budget", "3000", "--body", "--ledger", demo_ledger]
     master, slave = pty.openpty()
@@ -83,6 +86,7 @@ def test_the_other_fallback(demo_ledger: Path) -> None:
     assert mixed["pairs"][0]["to_pair"] < originals["pairs"][0]["to_pair"]
 
 
+@pytest.mark.slow
 def test_a_delivery_is_recorded_when_asked(ledger: Path) -> None:
     size = call("log", "--json", ledger=ledger).json["size"]
     call(*FULL, ledger=ledger).fine()

@@ -29,6 +29,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
+@pytest.mark.slow
 def test_everything_is_taken_over_and_summarized(
     archive: Archive, folder: Path, path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_everything_is_taken_over_and_summarized(
     assert f"{archive.ranges} targets, {archive.ranges} done before" in shown
 
 
+@pytest.mark.slow
 def test_the_two_halves_apart(archive: Archive, folder: Path, path: Path) -> None:
     words = ("backfill", *archive.files, "--scope", "mine", "--json")
     document = call(*words, "--import-only", ledger=path).fine().json
@@ -66,6 +68,7 @@ def test_the_two_halves_apart(archive: Archive, folder: Path, path: Path) -> Non
         assert {scope for scope, _ in ledger.conversations()} == {"mine"}
 
 
+@pytest.mark.slow
 def test_what_is_malformed_is_told_at_the_end(folder: Path, path: Path) -> None:
     write_archive(folder, 120, each=40, layout="files")
     bad = folder / "acme" / "broken.jsonl"

@@ -106,6 +106,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str | None) -> None:
     assert done.json["error"]["code"] == "malformed_record"
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_and_a_hostile_id(tmp_path: Path) -> None:
     """Nothing in an id steers the terminal, and no column is folded into pieces."""
     result = RESULT | {"tool_call_id": "\x1b[2J\u202eabc"}
@@ -118,6 +119,7 @@ def test_a_narrow_terminal_and_a_hostile_id(tmp_path: Path) -> None:
     assert max(map(len, done.out.splitlines())) <= 44
 
 
+@pytest.mark.slow
 def test_it_needs_no_ledger(tmp_path: Path) -> None:
     run("check", write(tmp_path / "chat.json", [USER, CALLS, RESULT]), cwd=tmp_path).fine()
     assert [path.name for path in tmp_path.iterdir()] == ["chat.json"]

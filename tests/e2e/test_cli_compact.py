@@ -53,6 +53,7 @@ def test_the_document_says_where_each_completion_stands(chat: Path) -> None:
     assert (made["completed"], made["due"], made["stopped"], made["signal"]) == (2, 2, False, None)
 
 
+@pytest.mark.slow
 def test_all_means_every_conversation_of_every_scope(chat: Path, transcript: Path) -> None:
     call("import", transcript, "--scope", "tenant-2", ledger=chat).fine()
     call("import", transcript, "--scope", "tenant-3", ledger=chat).fine()
@@ -67,6 +68,7 @@ def test_all_means_every_conversation_of_every_scope(chat: Path, transcript: Pat
     assert "4 summaries" not in call("compact", "--all", ledger=chat).fine().out
 
 
+@pytest.mark.slow
 def test_a_conversation_with_an_error_is_named_and_the_others_go_on(
     chat: Path, transcript: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_an_older_summary_is_upgraded_when_asked(chat: Path, tmp_path: Path) -> 
     assert call("compact", "chat", "--upgrade", "--json", ledger=chat).fine().json["due"] == 1
 
 
+@pytest.mark.slow
 def test_a_model_of_a_provider(chat: Path) -> None:
     with model_server(GOOD) as server:
         words = [*with_model(server.url), "--max-tokens", "500", "--timeout", "20"]
@@ -127,6 +130,7 @@ def test_a_model_of_a_provider(chat: Path) -> None:
     assert GOOD in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_truncated_answer_is_a_finding(chat: Path) -> None:
     with model_server(GOOD, finish="length") as server:
         done = call("compact", "chat", *with_model(server.url), ledger=chat)
@@ -140,6 +144,7 @@ def test_a_truncated_answer_is_a_finding(chat: Path) -> None:
     assert events(chat).count(("AttemptFailed", "truncated")) == 4
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_out_costs_one_attempt_and_is_a_finding(chat: Path) -> None:
     with model_server(status=503) as server:
         done = call("compact", "chat", *with_model(server.url), "--json", ledger=chat)
@@ -170,6 +175,7 @@ def test_wrong_words(chat: Path, words: list[str], code: str, said: str) -> None
     assert events(chat) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "number", "code"),
     [
@@ -215,6 +221,7 @@ def test_a_stop_is_told_to_people_too(chat: Path) -> None:
     assert "Stopped by SIGTERM; what was under way is recorded." in out
 
 
+@pytest.mark.slow
 def test_no_bar_where_there_is_no_terminal(chat: Path) -> None:
     done = run("compact", "chat", "--ledger", chat).fine()
     assert "\x1b" not in done.out

@@ -45,6 +45,7 @@ def verified(bundle: Path, key: str, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [("--all",), ("--conversation", CONVERSATION)])
 def test_an_operator_exports_and_an_auditor_verifies(
     ledger: Path, tmp_path: Path, which: tuple[str, ...]
@@ -73,6 +74,7 @@ def test_it_says_what_an_auditor_needs(ledger: Path, tmp_path: Path) -> None:
     assert "No event of this conversation is left out" in report
 
 
+@pytest.mark.slow
 def test_what_came_later_is_said(ledger: Path, tmp_path: Path) -> None:
     call("export", "--all", "--sign", "-o", tmp_path / "1.zip", ledger=ledger).fine()
     with Ledger.open(ledger) as opened:
@@ -86,6 +88,7 @@ def test_what_came_later_is_said(ledger: Path, tmp_path: Path) -> None:
     assert first == third  # the same checkpoint of the same log
 
 
+@pytest.mark.slow
 def test_as_of_a_checkpoint_in_a_file(ledger: Path, tmp_path: Path) -> None:
     call("export", "--all", "--sign", "-o", tmp_path / "1.zip", ledger=ledger).fine()
     note = tmp_path / "note"
@@ -101,6 +104,7 @@ def test_as_of_a_checkpoint_in_a_file(ledger: Path, tmp_path: Path) -> None:
     assert "note" in call(*words, "--force", ledger=ledger).failed("store_unavailable")
 
 
+@pytest.mark.slow
 def test_the_signatures_of_witnesses_go_along(ledger: Path, tmp_path: Path) -> None:
     """K3: they are kept beside the checkpoints, by size."""
     first = call("export", "--all", "--sign", "-o", tmp_path / "1.zip", "--json", ledger=ledger)
@@ -119,6 +123,7 @@ def test_the_signatures_of_witnesses_go_along(ledger: Path, tmp_path: Path) -> N
     assert "The witness w.example saw it at 2025-06-15T15:06:40Z" in said
 
 
+@pytest.mark.slow
 def test_an_erased_conversation(ledger: Path, tmp_path: Path) -> None:
     """S3: it is exported by its reference, once its erasure is signed, and the log still verifies."""
     call("checkpoint", ledger=ledger).fine()
@@ -151,6 +156,7 @@ def test_nothing_was_signed(ledger: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x.zip").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_is_kept(ledger: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.zip"
     bundle.write_text("mine")
@@ -161,6 +167,7 @@ def test_a_file_that_is_there_is_kept(ledger: Path, tmp_path: Path) -> None:
     assert bundle.read_bytes()[:4] == b"PK\x03\x04"
 
 
+@pytest.mark.slow
 def test_wrong_usage(ledger: Path, tmp_path: Path) -> None:
     out = ("-o", tmp_path / "x.zip")
     for words in (
@@ -182,6 +189,7 @@ def test_wrong_usage(ledger: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_python_face(ledger: Path, tmp_path: Path) -> None:
     with Ledger.open(ledger) as opened:
         made = opened.export(tmp_path / "x.zip", conversation=CONVERSATION, sign=True)

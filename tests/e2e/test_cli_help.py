@@ -38,6 +38,7 @@ def test_without_words_there_is_help() -> None:
     assert call().fine().out == call("--help").out == call("-h").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["keys", "window", "witness"])
 def test_a_group_alone_shows_its_help_and_a_name_like_it_is_a_name(
     group: str, tmp_path: Path

@@ -72,6 +72,7 @@ def counts(document: Any) -> tuple[int, int, int, int]:
     return one["appended"], one["revised"], one["unchanged"], one["run_states"]
 
 
+@pytest.mark.slow
 def test_a_file_that_has_grown(tmp_path: Path) -> None:
     file, path = tmp_path / "chat.json", tmp_path / "l.db"
     words = ["import", file, "--format", "openai-chat", "--json"]
@@ -100,6 +101,7 @@ def test_an_update_for_people(transcript: Path, tmp_path: Path) -> None:
     assert row.split() == ["chat", "80", "0", "1", "79", "40", "40", "none"]
 
 
+@pytest.mark.slow
 def test_an_update_makes_the_changed_range_due_again(transcript: Path, tmp_path: Path) -> None:
     """W5."""
     path = tmp_path / "l.db"
@@ -250,6 +252,7 @@ def chat(transcript: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_summary_is_bound_to_the_conversation_as_it_is(chat: Path, tmp_path: Path) -> None:
     made = call("import-summary", summary_file(tmp_path), "--json", ledger=chat).fine().json
     assert made["projected"]
@@ -310,6 +313,7 @@ def test_a_bad_summary_file(
     )
 
 
+@pytest.mark.slow
 def test_the_ledger_from_the_environment(transcript: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "named.db")
     run("import", transcript, COMPACTION_LEDGER=path).fine()

@@ -74,6 +74,7 @@ def test_import(transcript: Path, tmp_path: Path, schemas: dict[str, Any]) -> No
     )
 
 
+@pytest.mark.slow
 def test_review(ledger: Path, schemas: dict[str, Any]) -> None:
     words = ("assemble", "fund-research", "--budget", "30000", "--record", "--run", "run-065")
     call(*words, ledger=ledger).fine()
@@ -83,6 +84,7 @@ def test_review(ledger: Path, schemas: dict[str, Any]) -> None:
     check(done.json, schemas["replay"])
 
 
+@pytest.mark.slow
 def test_backfill(tmp_path: Path, schemas: dict[str, Any]) -> None:
     write_archive(tmp_path / "archive", 60, each=30)
     (tmp_path / "archive" / "notes.txt").write_text("nothing that could be read")
@@ -111,6 +113,7 @@ def test_import_summary(ledger: Path, tmp_path: Path, schemas: dict[str, Any]) -
     check(done.json, schemas["import-summary"])
 
 
+@pytest.mark.slow
 def test_migrate(schemas: dict[str, Any]) -> None:
     url = everyday_database()
     with fresh_schema(url) as schema:

@@ -41,6 +41,7 @@ def test_ranges(demo_ledger: Path, size: int) -> None:
     assert out.splitlines()[-1] == f"5 ranges, after {size} of {size} events."
 
 
+@pytest.mark.slow
 def test_ranges_as_they_were(demo_ledger: Path) -> None:
     assert statuses("--at", "5", ledger=demo_ledger) == DONE[:2]
     assert statuses("--at", "3", ledger=demo_ledger) == [DONE[0], ("fund-research", 10, "running")]
@@ -160,6 +161,7 @@ def test_log_says_until_when_a_lease_was_renewed(tmp_path: Path) -> None:
     assert (row["expires_at"], row["updated_index"]) == (until, 2)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(demo_ledger: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "compaction_ledger", "log", "--json", "--ledger", str(demo_ledger)],
@@ -207,6 +209,7 @@ def test_t13_what_a_summary_says_without_its_source_is_shown(tmp_path: Path) -> 
     assert "Not in source  $123,456 (amount), TICKET-99 (identifier)" in shown
 
 
+@pytest.mark.slow
 def test_log_tells_of_the_windows_of_running_agents(tmp_path: Path) -> None:
     store = SQLiteBackend(tmp_path)
     every_window_kind(store.open())

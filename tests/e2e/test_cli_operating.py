@@ -51,6 +51,7 @@ def test_status_says_what_lags_and_leaves_it(transcript: Path, tmp_path: Path) -
     assert "6 events behind, for" in call("status", ledger=path).fine().out
 
 
+@pytest.mark.slow
 def test_status_again_and_again(demo_ledger: Path) -> None:
     with start(["status", "--watch", 0.1, "--ledger", demo_ledger]) as process:
         assert process.stdout is not None
@@ -69,6 +70,7 @@ def test_status_is_told_once_as_json(demo_ledger: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_migrate(place: str) -> None:
     given = ("--ledger", place)
     call("status", *given).failed("not_a_ledger")
@@ -96,6 +98,7 @@ def test_one_migration_is_one(place: str) -> None:
     call("migrate", "--dry-run", "--ledger", place).failed("newer_format")
 
 
+@pytest.mark.slow
 def test_roles(place: str) -> None:
     schema = place.rpartition("=")[2]
     call("migrate", "--ledger", place).fine()
@@ -124,6 +127,7 @@ def test_roles(place: str) -> None:
     call("migrate", "--roles", "a", "b", "--dry-run", "--ledger", place).failed("usage")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--dry-run"], ["--roles", "w", "r"]])
 def test_a_file_needs_no_migration(words: list[str], tmp_path: Path) -> None:
     message = call("migrate", *words, ledger=tmp_path / "ledger.db").failed("invalid_setting")

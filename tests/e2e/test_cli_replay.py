@@ -267,6 +267,7 @@ def test_a_setting_records_every_request(ledger: Path) -> None:
     assert [one["request_digest"] for one in document["requests"]] == [made.manifest.request_digest]
 
 
+@pytest.mark.slow
 def test_an_erased_conversation_is_told_as_that(tmp_path: Path) -> None:  # S3
     path = tmp_path / "ledger.db"
     with Ledger.open(path) as opened:

@@ -57,6 +57,7 @@ def test_a_checkpoint_is_published_beside_the_ledger(ledger: Path, repo_root: Pa
     assert "Nothing has happened since" in again
 
 
+@pytest.mark.slow
 def test_prove_an_event_on_stdout_and_a_range_into_files(
     ledger: Path, tmp_path: Path, repo_root: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_where_nothing_was_recorded_nothing_is_proved(
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.slow
 def test_prove_that_the_log_began_so(ledger: Path, tmp_path: Path, repo_root: Path) -> None:
     size = call("checkpoint", "--json", ledger=ledger).fine().json["size"]
     out = call("prove", "--consistency", 3, ledger=ledger).fine().out
@@ -138,6 +140,7 @@ def test_a_log_that_was_cut_is_refused_with_both_heads(ledger: Path) -> None:
     assert f"found size {size - 1}, root" in message
 
 
+@pytest.mark.slow
 def test_keys_are_shown_and_changed(ledger: Path, repo_root: Path) -> None:
     assert "No key signs this ledger yet" in call("keys", "show", ledger=ledger).fine().out
     call("checkpoint", ledger=ledger).fine()
@@ -159,6 +162,7 @@ def test_keys_are_shown_and_changed(ledger: Path, repo_root: Path) -> None:
     call("checkpoint", ledger=ledger).fine()
 
 
+@pytest.mark.slow
 def test_s4_no_command_shows_a_private_key(ledger: Path) -> None:
     told = ""
     for words in (["checkpoint"], ["keys", "show"], ["keys", "rotate-signer"], ["checkpoint"]):
@@ -173,6 +177,7 @@ def test_s4_no_command_shows_a_private_key(ledger: Path) -> None:
     assert secret[4:] not in told + message
 
 
+@pytest.mark.slow
 def test_where_keys_and_checkpoints_are_can_be_said(ledger: Path, tmp_path: Path) -> None:
     run(
         "checkpoint",
@@ -205,6 +210,7 @@ def test_on_postgresql(tmp_path: Path) -> None:
         assert ledger.prove_consistency(0).hashes == ()
 
 
+@pytest.mark.slow
 def test_work_signs_and_what_goes_wrong_with_that_disturbs_nobody(
     transcript: Path, tmp_path: Path
 ) -> None:
@@ -230,6 +236,7 @@ def test_work_signs_and_what_goes_wrong_with_that_disturbs_nobody(
         assert ledger.newest_checkpoint().size == ledger.size() > 0
 
 
+@pytest.mark.slow
 def test_one_of_several_processes_signs(transcript: Path, tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     call("import", transcript, ledger=path).fine()
@@ -238,6 +245,7 @@ def test_one_of_several_processes_signs(transcript: Path, tmp_path: Path) -> Non
     assert json.loads(done.out.splitlines()[-1])["counts"]["checkpoints"] == 2
 
 
+@pytest.mark.slow
 def test_k2_no_new_key_is_made_in_silence_where_something_was_signed(ledger: Path) -> None:
     call("checkpoint", ledger=ledger).fine()
     (old,) = call("keys", "show", "--json", ledger=ledger).fine().json["signers"]

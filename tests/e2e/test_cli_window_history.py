@@ -132,6 +132,7 @@ def value_of(result: types.CallToolResult) -> Any:
     return json.loads(content.text)
 
 
+@pytest.mark.slow
 def test_the_official_client_searches_and_rereads(place: Path) -> None:
     async def talk(client: Client) -> None:
         listed = (await client.list_tools()).tools
@@ -154,6 +155,7 @@ def test_the_official_client_searches_and_rereads(place: Path) -> None:
     ask(place, talk, "--conversation", "funds", "--run", "run-1")
 
 
+@pytest.mark.slow
 def test_the_client_learns_nothing_of_another_conversation(place: Path) -> None:
     calls: list[tuple[str, dict[str, Any]]] = [
         ("search_conversation_history", {"query": SECRET}),
@@ -179,6 +181,7 @@ def test_the_client_learns_nothing_of_another_conversation(place: Path) -> None:
     ask(place, talk, "--conversation", "funds")
 
 
+@pytest.mark.slow
 def test_the_server_ends_when_its_client_leaves(place: Path) -> None:
     words = ["window", "mcp", "--conversation", "funds", "--ledger", str(place)]
     done = subprocess.run(

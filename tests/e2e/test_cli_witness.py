@@ -58,6 +58,7 @@ def cut(ledger: Path, size: int) -> None:
         connection.execute("UPDATE log_head SET size = ?", (size,))
 
 
+@pytest.mark.slow
 def test_from_the_checkpoint_to_the_fork(
     signed: Path, witness: RunningWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # K3, K4
@@ -103,6 +104,7 @@ def test_from_the_checkpoint_to_the_fork(
     assert [finding["code"] for finding in done.json["findings"]] == ["rollback"]
 
 
+@pytest.mark.slow
 def test_a_witness_that_is_away(
     signed: Path, witness: RunningWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # K3
@@ -117,6 +119,7 @@ def test_a_witness_that_is_away(
     assert [finding["code"] for finding in done.json["findings"]] == ["witness"]
 
 
+@pytest.mark.slow
 def test_a_worker_has_its_checkpoints_cosigned(
     signed: Path, witness: RunningWitness, transcript: Path
 ) -> None:  # K3
@@ -150,6 +153,7 @@ def test_keys_are_read_from_files(signed: Path, witness: RunningWitness, tmp_pat
     assert "checkpoint" in {finding["code"] for finding in done.json["findings"]}
 
 
+@pytest.mark.slow
 def test_a_witness_reads_the_keys_of_logs_from_a_file(signed: Path, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("\n".join([LooseLog().key, *keys_of(signed)]))
@@ -162,6 +166,7 @@ def test_a_witness_reads_the_keys_of_logs_from_a_file(signed: Path, tmp_path: Pa
         assert process.stop() == 0
 
 
+@pytest.mark.slow
 def test_two_logs_of_one_size(signed: Path, witness: RunningWitness, tmp_path: Path) -> None:  # K4
     """The witness has cosigned another log than the one that is here, of the same size."""
     words = ["--witness", witness.url, "--witness-key", witness.key]
@@ -190,6 +195,7 @@ def test_two_logs_of_one_size(signed: Path, witness: RunningWitness, tmp_path: P
     assert f"the first {size} events" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, "", " \n"])
 def test_a_file_without_a_key_is_wrong_usage(
     signed: Path, tmp_path: Path, content: str | None

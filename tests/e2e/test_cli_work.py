@@ -78,6 +78,7 @@ def with_model(server: ModelServer) -> list[str]:
 # --- until nothing is due -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_until_nothing_is_due(chat: Path, processes: int) -> None:
     done = run("work", "--until-idle", "--processes", processes, "--ledger", chat).fine()
@@ -121,6 +122,7 @@ def test_a_failure_is_a_finding(chat: Path, processes: int) -> None:
     assert statuses(chat) == ["exhausted"] * 6
 
 
+@pytest.mark.slow
 def test_a_conversation_with_an_error_is_told_and_the_others_go_on(chat: Path) -> None:
     import sqlite3  # noqa: PLC0415 - only an intruder does
 
@@ -135,6 +137,7 @@ def test_a_conversation_with_an_error_is_told_and_the_others_go_on(chat: Path) -
     assert done.out.count(": summarized") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -240,6 +243,7 @@ def test_without_a_parent_the_children_end(chat: Path) -> None:
     assert statuses(chat) == ["done"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=SLOW)])
 def test_it_ends_when_nobody_reads_any_more(chat: Path, processes: int) -> None:
     process = start(["work", "--processes", processes, *QUICK, "--ledger", chat])
@@ -344,6 +348,7 @@ def test_health(chat: Path, processes: int, schemas: dict[str, Draft202012Valida
         get(port, "/live")
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told(chat: Path) -> None:
     port = free_port()
     with working(chat, "--health-port", port):

@@ -96,6 +96,7 @@ def test_tampering_is_found_at_its_index(document: Any) -> None:
     assert [one["index"] for one in told_of["verified_copy"]["findings"]] == [told_of["index"]]
 
 
+@pytest.mark.slow
 def test_it_reads_well_without_a_terminal(told: Done) -> None:
     lines = told.out.splitlines()
     assert "\x1b" not in told.out
@@ -115,6 +116,7 @@ def test_it_is_eighty_columns_wide(told: Done) -> None:
     assert max(map(cell_len, told.out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_a_claim_that_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compaction_ledger.cli.demo.walk.change_payload", lambda *_: 0)
     shown = call("demo")
@@ -143,6 +145,7 @@ def test_the_intruder_changes_one_bit(document: Any, demo_ledger: Path, tmp_path
     assert document["tampering"]["byte"] in range(len(before))
 
 
+@pytest.mark.slow
 def test_the_ledger_can_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "kept.db"
     out = call("demo", "--keep", path).fine().out

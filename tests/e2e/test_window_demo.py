@@ -19,6 +19,7 @@ def told() -> Done:
     return run("window", "demo").fine()
 
 
+@pytest.mark.slow
 def test_every_claim_holds(document: Any) -> None:
     assert document["ok"]
     assert len(document["claims"]) >= 11
@@ -47,6 +48,7 @@ def test_pins_are_the_users_words(document: Any) -> None:
     assert len(current) == 3
 
 
+@pytest.mark.slow
 def test_before_and_after_are_shown_in_a_terminal(told: Done, document: Any) -> None:
     for said in ("Before: ", "After: ", "reused", "The first block:", "All 11 claims hold."):
         assert said in told.out
@@ -54,6 +56,7 @@ def test_before_and_after_are_shown_in_a_terminal(told: Done, document: Any) -> 
     assert "FAILED" not in told.out
 
 
+@pytest.mark.slow
 def test_the_ledger_can_be_kept_and_looked_at(tmp_path: Path) -> None:
     kept = tmp_path / "kept.db"
     call("window", "demo", "--keep", str(kept), "--json").fine()

@@ -257,6 +257,7 @@ class _Answer(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+@pytest.mark.slow
 def test_a_witness_that_answers_with_another_log(victim: Victim, tmp_path: Path) -> None:  # K3
     folder = tmp_path / "another"
     settings = Settings(keys_folder=folder / "keys", checkpoints_folder=folder / "checkpoints")

@@ -171,6 +171,7 @@ def work(path: Path) -> None:
         assert {0, 10} <= {summary.from_pair for summary in request(ledger).manifest.summaries}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_any_value_in_any_column(
     damage: Callable[[str], Path | None], table: str, column: str
@@ -186,6 +187,7 @@ def test_any_value_in_any_column(
     assert tried >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", STATE)
 def test_any_value_in_the_table_of_generations(
     damage: Callable[[str], Path | None], column: str

@@ -113,6 +113,7 @@ def is_erased_once(ledger: Ledger) -> None:
     assert ledger.window_pins(KEPT, run=RUN, scope=SCOPE)
 
 
+@pytest.mark.slow
 def test_the_words_are_there_to_be_found(folder: Path) -> None:
     assert found_in(folder)["ledger.db"] == list(WORDS)
 
@@ -129,6 +130,7 @@ def test_killed_at_any_step_it_is_completed_by_the_next(folder: Path, step: str)
     assert found_in(folder) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["begun", "requested", "history", "purged"])
 def test_killed_and_asked_for_again_by_name(folder: Path, step: str) -> None:
     place = folder / "ledger.db"
@@ -140,6 +142,7 @@ def test_killed_and_asked_for_again_by_name(folder: Path, step: str) -> None:
     assert found_in(folder) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_any_step_on_postgresql(postgres: PostgresBackend, step: str) -> None:
     assert erase_in_a_process(postgres.url, GONE, step) in (-signal.SIGKILL, 0)
@@ -265,6 +268,7 @@ def test_the_command_line_says_which_key_and_never_that_it_was_erased(
     done.failed("key_missing")
 
 
+@pytest.mark.slow
 def test_erasing_by_the_command_line(folder: Path) -> None:
     place = folder / "ledger.db"
     call("erase", ledger=place).failed("usage")

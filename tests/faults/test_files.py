@@ -263,6 +263,7 @@ def test_a_disk_that_turns_read_only_while_the_ledger_is_open(ledger_file: Path)
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_somebody_else_cannot_write_it(ledger_file: Path) -> None:
     """Permissions, as a process without root's rights meets them."""
@@ -365,6 +366,7 @@ def test_a_full_disk_before_the_ledger_is_made(tmp_path: Path) -> None:
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_a_rebuild_leaves_the_old_rows_serving(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", 6_000) as disk,
@@ -385,6 +387,7 @@ def test_a_full_disk_during_a_rebuild_leaves_the_old_rows_serving(tmp_path: Path
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     """Where no disk can be mounted: the operating system's own limit, in a process of its own."""
     path = tmp_path / "ledger.db"
@@ -419,6 +422,7 @@ def test_no_file_descriptor_left_is_told_and_passes(ledger_file: Path) -> None:
         assert (SCOPE, "new") in ledger.conversations()
 
 
+@pytest.mark.slow
 def test_a_ledger_closed_under_its_threads_hands(tmp_path: Path) -> None:
     """What is under way ends, what comes after is refused, and nobody waits, hangs or crashes."""
     for round_number in range(5):

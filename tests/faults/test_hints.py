@@ -58,6 +58,7 @@ def listening_pids(store: PostgresBackend) -> list[int]:
     return [pid for (pid,) in rows]
 
 
+@pytest.mark.slow
 def test_a_hint_ends_the_pause(store: PostgresBackend, listener: Heard) -> None:
     assert not listener.wait(0.05)
     HintSender(store.database()).send()
@@ -66,6 +67,7 @@ def test_a_hint_ends_the_pause(store: PostgresBackend, listener: Heard) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_hints_of_another_ledger_are_not_ours(
     store: PostgresBackend, listener: Heard, tmp_path: Path
 ) -> None:
@@ -77,6 +79,7 @@ def test_hints_of_another_ledger_are_not_ours(
         other.close()
 
 
+@pytest.mark.slow
 def test_many_hints_are_few_notifications(store: PostgresBackend) -> None:
     address = parse_address(store.url)
     with psycopg.connect(address.conninfo, autocommit=True) as connection:
@@ -89,6 +92,7 @@ def test_many_hints_are_few_notifications(store: PostgresBackend) -> None:
         assert 1 <= len(list(connection.notifies(timeout=0.5))) <= most
 
 
+@pytest.mark.slow
 def test_a_listening_connection_that_is_killed_is_made_anew(
     store: PostgresBackend, listener: Heard
 ) -> None:

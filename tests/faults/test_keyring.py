@@ -124,6 +124,7 @@ def test_many_processes_begin_at_once(tmp_path: Path) -> None:  # S1
     assert _left_over(folder) == []
 
 
+@pytest.mark.slow
 def test_two_processes_rotate_at_once(tmp_path: Path) -> None:  # S2
     tmp_path.chmod(0o700)
     keyring = FileKeyring.open(tmp_path, create=True)

@@ -41,6 +41,7 @@ def found(verification: Verification) -> set[tuple[str, int | None]]:
     return {(finding.code, finding.index) for finding in verification.findings}
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("row", MANIPULATIONS, ids=lambda row: row.name)
 def test_a_manipulation(
     ledger: Original, before: Requests, row: Manipulation, tmp_path: Path
@@ -56,6 +57,7 @@ def test_a_manipulation(
     assert requests_from(victim).compared_with(before) == row.requests
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.parametrize("row", SIGNINGS, ids=lambda row: row.name)
 def test_what_the_signer_says(ledger: Original, row: Signing, tmp_path: Path) -> None:  # K1
     victim = ledger.copied(tmp_path / "copy")
@@ -75,6 +77,7 @@ def _published(victim: Victim) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
+@pytest.mark.slow_on("postgres")
 def test_two_signers_of_whom_one_went_back_are_told_apart(
     ledger: Original, tmp_path: Path
 ) -> None:  # K3, K4
@@ -100,6 +103,7 @@ def size_of(checkpoint: str) -> int:
     return int(checkpoint.split("\n")[1])
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_replaced_signer_is_told_by_the_published_key(
     ledger: Original, tmp_path: Path
 ) -> None:  # K2

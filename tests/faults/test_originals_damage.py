@@ -163,6 +163,7 @@ def rewritten(s3: S3Store, name: str, **changes: Any) -> None:
     s3.client.put_object(Bucket=s3.bucket, Key=name, **fields)
 
 
+@pytest.mark.slow
 def test_a_missing_object_is_found(s3: S3Store) -> None:
     s3.client.delete_object(Bucket=s3.bucket, Key=SECOND)
     originals = s3.open()
@@ -170,6 +171,7 @@ def test_a_missing_object_is_found(s3: S3Store) -> None:
     assert [m.position for m in originals.read(KEY, 4)] == [4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -255,6 +257,7 @@ def test_a_changed_item_is_found(
     check_reading_fails(dynamo.open(), digests=field == "head")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["head_bytes", "sha256", "parts"])
 def test_an_item_without_its_facts_is_found(dynamo: DynamoDBStore, field: str) -> None:
     set_field(dynamo, SECOND, field, None)
@@ -266,6 +269,7 @@ def test_an_item_without_its_facts_is_found(dynamo: DynamoDBStore, field: str) -
         check_reading_fails(dynamo.open(), digests=False)
 
 
+@pytest.mark.slow
 def test_a_missing_part_is_found(dynamo: DynamoDBStore) -> None:
     digest = dynamo.open().keep_result(*PLACE, CONTENT)
     answer = dynamo.client.query(

@@ -71,6 +71,7 @@ def behind_a_proxy(store: ObjectStore, *, tries: int) -> Iterator[tuple[LosingPr
 # --- answers that are lost (A9) ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tries", [1, 3])
 def test_what_was_stored_though_nobody_heard_of_it_is_found(store: ObjectStore, tries: int) -> None:
     with behind_a_proxy(store, tries=tries) as (proxy, originals):
@@ -207,6 +208,7 @@ def names_left(store: ObjectStore) -> list[str]:
     return [item["sk"]["S"] for item in store.client.scan(TableName=store.table)["Items"]]
 
 
+@pytest.mark.slow
 def test_half_a_deletion_is_finished_by_the_next(store: ObjectStore) -> None:
     originals = store.open()
     for at in range(26):
@@ -234,6 +236,7 @@ def limit_pages(client: Any, operation: str, field: str, size: int) -> None:
     client.meta.events.register(f"provide-client-params.*.{operation}", limit)
 
 
+@pytest.mark.slow
 def test_what_takes_several_pages_is_read_whole(store: ObjectStore) -> None:
     for at in range(7):
         store.open().append(KEY, SHAPE, at, messages(at, at + 1))
@@ -419,6 +422,7 @@ def test_a_store_without_versions_is_forgotten_in(s3: S3Store) -> None:
     assert names_left(s3) == []
 
 
+@pytest.mark.slow
 def test_a_table_is_made_once(store: ObjectStore) -> None:
     if isinstance(store, S3Store):
         pytest.skip("there is no table")
@@ -439,6 +443,7 @@ def test_another_shape_by_one_who_was_first_is_told_of(store: ObjectStore) -> No
         mine.append(KEY, SHAPE, 0, messages(0, 1))
 
 
+@pytest.mark.slow
 def test_clients_are_shared_by_threads(store: ObjectStore) -> None:
     originals = store.open()
     with ThreadPoolExecutor(4) as pool:

@@ -137,6 +137,7 @@ def test_an_append_cut_at_any_message_is_stored_once(
     assert len(entries) == len(appender.told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [one, two_at_once])
 @pytest.mark.parametrize(
     ("state", "error"), [("53100", DiskFull), ("40001", None), ("57014", LedgerBusy)]
@@ -167,6 +168,7 @@ def test_what_goes_wrong_at_the_commit_itself_is_seen(
 # --- the copy that was sent first still waits ---------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [one, two_at_once])
 def test_of_a_straggler_and_its_retry_one_is_stored(
     ledger: PgLedger, proxy: Proxy, act: Callable[[Appender], None]
@@ -186,6 +188,7 @@ def test_of_a_straggler_and_its_retry_one_is_stored(
     assert len(entries) == len(appender.told) == 2 * len(appender.told[::2])
 
 
+@pytest.mark.slow
 def test_a_straggler_is_stored_after_patience_ended_and_the_command_finds_it(
     ledger: PgLedger, proxy: Proxy
 ) -> None:
@@ -231,6 +234,7 @@ def test_a_second_copy_that_fails_says_nothing_of_the_first(ledger: PgLedger, pr
     assert len(ledger.check()) == 1
 
 
+@pytest.mark.slow
 def test_a_stopped_server_process_holds_up_its_copy_and_no_more(
     ledger: PgLedger, proxy: Proxy
 ) -> None:
@@ -310,6 +314,7 @@ SILENCES: dict[str, Silence] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_of_patience")
 @pytest.mark.parametrize("silence", SILENCES)
 @pytest.mark.parametrize("act", [one, two_at_once])
@@ -327,6 +332,7 @@ def test_where_no_answer_comes_it_is_asked_again_over_another_connection(
     assert len(entries) == len(appender.told)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_of_patience")
 def test_where_no_answer_comes_at_all_it_is_said_that_nothing_is_known(
     ledger: PgLedger, proxy: Proxy

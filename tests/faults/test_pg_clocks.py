@@ -182,6 +182,7 @@ def wrong() -> Iterator[tuple[PgLedger, WrongClock]]:
         yield ledger, clock
 
 
+@pytest.mark.slow
 def test_a_servers_clock_that_jumps_while_a_claim_is_open(
     wrong: tuple[PgLedger, WrongClock],
 ) -> None:
@@ -207,6 +208,7 @@ def test_a_servers_clock_that_jumps_while_a_claim_is_open(
     ledger.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threads", "rounds"), [(4, 60), pytest.param(8, 1_000, marks=pytest.mark.slow)]
 )

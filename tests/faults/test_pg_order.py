@@ -133,6 +133,7 @@ def test_the_librarys_own_functions_are_refused(ledger: PgLedger) -> None:
 WRITERS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", [None, "POSTGRES_ENABLE_DB_FUNCTIONS"])
 @pytest.mark.parametrize("each", [40, pytest.param(600, marks=pytest.mark.slow)])
 def test_a_reader_behind_eight_writers_misses_nothing(

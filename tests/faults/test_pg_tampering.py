@@ -110,6 +110,7 @@ EVENT = {
 COLUMNS = [(column, value) for column, values in EVENT.items() for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "value"), COLUMNS)
 def test_a_changed_column_is_found_at_its_index(
     tampered: Tampered, column: str, value: str

@@ -233,6 +233,7 @@ def swallow(proxy: Proxy) -> None:
         link.hole = True
 
 
+@pytest.mark.slow
 def test_a_session_that_waits_for_its_lost_client_is_ended(table: PgLedger, proxy: Proxy) -> None:
     """The COMMIT never reached the server, which holds all locks and waits: for us, who are gone."""
     database = table.open(proxy.url).database
@@ -250,6 +251,7 @@ def test_a_session_that_waits_for_its_lost_client_is_ended(table: PgLedger, prox
     assert notes(table) == ["mine"]
 
 
+@pytest.mark.slow
 def test_a_commit_that_takes_its_time_is_waited_for(table: PgLedger, proxy: Proxy) -> None:
     """The client is cut off while the server is about to commit."""
     table.execute(
@@ -272,6 +274,7 @@ def test_a_commit_that_takes_its_time_is_waited_for(table: PgLedger, proxy: Prox
     assert notes(table) == ["mine"]
 
 
+@pytest.mark.slow
 def test_where_it_cannot_be_looked_up_it_is_said_that_nothing_is_known(
     table: PgLedger, proxy: Proxy
 ) -> None:
@@ -354,6 +357,7 @@ def test_a_serialization_failure_is_tried_again(table: PgLedger) -> None:
     assert notes(table) == ["2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["serializable", "repeatable read"])
 def test_appends_of_many_at_once_where_the_database_isolates_more_than_need_be(
     ledger: PgLedger, level: str

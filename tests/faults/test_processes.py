@@ -145,6 +145,7 @@ def test_many_processes_compete_and_many_are_killed(store: SQLiteBackend, seed: 
     competition.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [5, pytest.param(10, marks=pytest.mark.slow)])
 def test_processes_open_an_empty_path_at_once(store: SQLiteBackend, processes: int) -> None:
     opening = [worker("open_first", store.path) for _ in range(processes)]
@@ -166,6 +167,7 @@ def test_processes_open_an_empty_path_at_once(store: SQLiteBackend, processes: i
 # --- kill -9 at every step ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "attempts"), [(1, 0), (2, 1)], ids=["after the claim", "after the start"]
 )
@@ -190,6 +192,7 @@ def test_what_a_killed_worker_held_is_taken_over_after_its_lease(
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_finished_stays_finished(store: SQLiteBackend) -> None:
     with running("hold", store.path, START, 3) as killed:
         wait_for(killed, "held")
@@ -200,6 +203,7 @@ def test_what_a_killed_worker_finished_stays_finished(store: SQLiteBackend) -> N
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_two_killed_attempts_exhaust_the_identity(store: SQLiteBackend) -> None:
     now = START
     with running("hold", store.path, now, 2) as killed:
@@ -218,6 +222,7 @@ def test_two_killed_attempts_exhaust_the_identity(store: SQLiteBackend) -> None:
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_a_process_killed_within_a_transaction_leaves_nothing(store: SQLiteBackend) -> None:
     parts = store.open()
     Worker(parts, made_up_job(10), "before").complete()
@@ -230,6 +235,7 @@ def test_a_process_killed_within_a_transaction_leaves_nothing(store: SQLiteBacke
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_a_writer_waits_for_a_transaction_of_another_process(store: SQLiteBackend) -> None:
     parts = store.open()
     with running("in_transaction", store.path) as other:
@@ -247,6 +253,7 @@ def test_a_writer_waits_for_a_transaction_of_another_process(store: SQLiteBacken
 # --- stopped and continued ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_worker_paused_past_its_lease_is_refused(store: SQLiteBackend) -> None:
     store.clock.now = time.time_ns() // 1_000
     parts = store.open()
@@ -266,6 +273,7 @@ def test_a_worker_paused_past_its_lease_is_refused(store: SQLiteBackend) -> None
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_a_worker_paused_past_its_lease_is_refused_though_nobody_took_over(
     store: SQLiteBackend,
 ) -> None:
@@ -306,6 +314,7 @@ def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
     everything_holds(parts)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_renews_nothing_any_more(store: SQLiteBackend) -> None:
     parts = store.open()
     fill(parts)
@@ -356,6 +365,7 @@ def test_jumping_clocks_never_make_two_completions_or_a_third_attempt(
 # --- processes that fork with a ledger open -----------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="locks can be looked at on Linux only")
 @pytest.mark.parametrize("within_a_call", [False, True])
 def test_a_forked_process_has_connections_of_its_own(tmp_path: Path, within_a_call: bool) -> None:

@@ -197,6 +197,7 @@ def test_a_queue_that_is_not_there_is_a_store_that_cannot_do_it(place: str) -> N
 # --- looking ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jobs_are_done_and_come_again_until_nothing_is_due(
     ledger: Ledger,
     jobs: Dispatcher,
@@ -246,6 +247,7 @@ def test_what_cannot_be_done_now_comes_again_later(
     ]
 
 
+@pytest.mark.slow
 def test_a_look_says_when_to_come_again(ledger: Ledger) -> None:
     fill(ledger, "c", 90)
     first = ledger.look("c", scope=SCOPE, at_most=4)
@@ -255,6 +257,7 @@ def test_a_look_says_when_to_come_again(ledger: Ledger) -> None:
     assert ledger.look("c", scope=SCOPE) == ((), None)
 
 
+@pytest.mark.slow
 def test_a_look_that_is_not_admitted_waits(ledger: Ledger) -> None:
     fill(ledger, "c")
     leaves = [ledger._parts.admission.admit() for _ in range(2)]
@@ -271,6 +274,7 @@ def test_a_look_that_is_not_admitted_waits(ledger: Ledger) -> None:
 # --- what a dead worker leaves behind ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_looks_of_the_dead_are_done_by_others(
     ledger: Ledger,
     jobs: Dispatcher,

@@ -46,6 +46,7 @@ def sizes(sides: tuple[str, ...]) -> list[int]:
     return [parse_checkpoint(parse_note(signed.encode()).text).size, parse_checkpoint(now).size]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_log_as_it_was_signed(log: Victim, witness: RunningWitness) -> None:  # K4
     verification = log.verify(witnesses=[witness.setting])
     assert verification.findings == ()
@@ -71,11 +72,13 @@ def test_a_log_rewritten_with_valid_hashes(log: Victim, witness: RunningWitness)
     assert found(log.verify(witnesses=[witness.setting])) == [("fork", 0)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_rewrite_behind_the_last_checkpoint_is_not_seen(log: Victim) -> None:  # K3
     log.rewrite(other_text(9))
     assert log.verify().ok
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_tail_that_was_cut_off_with_its_head(log: Victim, witness: RunningWitness) -> None:  # K4
     log.cut(5)
     verification = log.verify()
@@ -101,6 +104,7 @@ def test_an_old_backup_that_went_on(log: Victim, witness: RunningWitness) -> Non
     assert sizes(fork[0].sides) == [9, 9]
 
 
+@pytest.mark.slow_on("postgres")
 def test_events_dropped_or_slipped_in(log: Victim) -> None:  # K4
     rows = log.rows()
     stream = rows[6].stream
@@ -111,6 +115,7 @@ def test_events_dropped_or_slipped_in(log: Victim) -> None:  # K4
     assert log.verify().ok
 
 
+@pytest.mark.slow
 def test_the_hashes_that_are_kept_are_compared(log: Victim) -> None:  # K4
     log.grow("c-long", 90)
     log.sign()
@@ -121,6 +126,7 @@ def test_the_hashes_that_are_kept_are_compared(log: Victim) -> None:  # K4
     assert found(log.verify()) == [("tree", 0)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_checkpoint_of_another_log(log: Victim, tmp_path: Path, pg_server: str) -> None:  # K4
     folder = tmp_path / "another"
     folder.mkdir()
@@ -133,6 +139,7 @@ def test_a_checkpoint_of_another_log(log: Victim, tmp_path: Path, pg_server: str
     assert found(verification) == [("other_log", None)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_checkpoint_that_nobody_signed(log: Victim, tmp_path: Path) -> None:  # K2, K4
     newest = (log.checkpoints / "checkpoint").read_bytes()
     for data in (newest.replace(b"\n9\n", b"\n8\n"), b"nonsense\n", newest[:-2]):
@@ -144,6 +151,7 @@ def test_a_checkpoint_that_nobody_signed(log: Victim, tmp_path: Path) -> None:  
     assert found(log.verify()) == [("checkpoint", None)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_checkpoints_without_a_key(log: Victim) -> None:  # K4
     keys = log.verifier_keys()
     assert log.settings.keys_folder is not None
@@ -154,16 +162,19 @@ def test_checkpoints_without_a_key(log: Victim) -> None:  # K4
         log.verify(checkpoints=[log.checkpoints / "checkpoint"])
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_witness_that_cannot_be_asked(log: Victim, witness: RunningWitness) -> None:  # K3
     witness.stop()
     assert found(log.verify(witnesses=[witness.setting])) == [("witness", None)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_witness_that_knows_nothing(log: Victim, tmp_path: Path) -> None:  # K3
     with running_witness(tmp_path / "new", log.verifier_keys()) as new:
         assert found(log.verify(witnesses=[new.setting])) == [("witness", None)]
 
 
+@pytest.mark.slow_on("postgres")
 def test_a_witness_under_another_key(log: Victim, witness: RunningWitness, tmp_path: Path) -> None:
     with running_witness(tmp_path / "new", log.verifier_keys()) as new:
         other = f"{witness.url} {new.key}"

@@ -95,6 +95,7 @@ def test_k1_killed_at_every_step_nothing_is_lost_and_the_next_goes_on(tmp_path: 
     assert left == []
 
 
+@pytest.mark.slow
 def test_k1_two_at_once_in_one_folder(tmp_path: Path) -> None:
     with signed_log(tmp_path, 10) as log:
         with (
@@ -111,6 +112,7 @@ def test_k1_two_at_once_in_one_folder(tmp_path: Path) -> None:
             assert head.root == naive_tree.head(leaves[:size])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [SQLiteBackend, PostgresBackend])
 def test_k1_a_paused_signer_that_comes_back_is_refused(
     kind: type[SQLiteBackend | PostgresBackend], tmp_path: Path
@@ -178,6 +180,7 @@ def test_k1_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         assert log.signer().sign().checkpoint.size == 10
 
 
+@pytest.mark.slow
 def test_k1_the_keys_that_two_processes_make_at_once_are_one(tmp_path: Path) -> None:
     with signed_log(tmp_path, 3) as log:
         pass
@@ -191,6 +194,7 @@ def test_k1_the_keys_that_two_processes_make_at_once_are_one(tmp_path: Path) -> 
     assert len(SignerKeys(tmp_path / "keys", log.origin).verifiers()) == 1
 
 
+@pytest.mark.slow
 def test_k4_a_restored_copy_is_refused_with_both_heads(tmp_path: Path) -> None:
     path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
     with Ledger.open(path) as ledger:

@@ -60,6 +60,7 @@ def kinds(found: Spread) -> list[type[Exception]]:
 # --- witnesses ---
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_cosigned_and_kept_with_that(log: Victim, tmp_path: Path) -> None:  # K3
     with (
         running_witness(tmp_path / "w1", log.verifier_keys()) as one,
@@ -83,6 +84,7 @@ def test_a_checkpoint_is_cosigned_and_kept_with_that(log: Victim, tmp_path: Path
         assert one.name in proof.checkpoint.decode()
 
 
+@pytest.mark.slow
 def test_a_witness_that_is_away_is_asked_the_next_time(log: Victim, tmp_path: Path) -> None:  # K3
     keys = log.verifier_keys()
     with (
@@ -117,6 +119,7 @@ def _signed(log: Victim) -> list[str]:
     return log.verifier_keys()
 
 
+@pytest.mark.slow
 def test_a_fork_shows_both_sides(log: Victim, tmp_path: Path) -> None:  # K3
     log.grow("c-2", 2)
     with running_witness(tmp_path / "w", log.verifier_keys()) as witness:
@@ -147,6 +150,7 @@ def test_a_log_that_was_set_back(log: Victim, tmp_path: Path) -> None:  # K3
 # --- copies ---
 
 
+@pytest.mark.slow
 def test_copies_in_a_folder(log: Victim, tmp_path: Path) -> None:  # K3
     place = tmp_path / "once"
     found = spread(log, checkpoint_copies=(str(place),))
@@ -194,6 +198,7 @@ def test_copies_in_a_bucket(log: Victim) -> None:  # K3
         S3Copies(None, "")
 
 
+@pytest.mark.slow
 def test_a_fork_is_seen_in_a_bucket(log: Victim, monkeypatch: pytest.MonkeyPatch) -> None:  # K3
     """By the settings alone: boto3 finds address and credentials in the environment."""
     with aws_servers.running_aws() as url:

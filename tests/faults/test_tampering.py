@@ -126,6 +126,7 @@ LEAF = {
 COLUMNS = [(column, value) for column, values in {**EVENT, **LEAF}.items() for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "value"), COLUMNS)
 @pytest.mark.parametrize("place", [0, SUMMARY, LAST])
 def test_a_changed_column_is_found_at_its_index(

@@ -53,6 +53,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "load",
     [
@@ -120,6 +121,7 @@ def asked(process: Process) -> str:
     return digest
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
     """T2, A11: requests go as they are, nothing is half recorded, and only room was missing."""
     lists = list(growing(90, WORDS))

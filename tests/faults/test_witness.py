@@ -225,6 +225,7 @@ def test_a_body_that_ends_too_soon(witness: RunningWitness, log: LooseLog) -> No
     assert latest(witness, log) == 0
 
 
+@pytest.mark.slow
 def test_slow_clients_do_not_keep_others_out(log: LooseLog, tmp_path: Path) -> None:  # K3
     with running_witness(tmp_path / "w", [log.key], QUICK) as witness:
         begun = time.monotonic()
@@ -353,6 +354,7 @@ def test_keys_that_are_none(tmp_path: Path, wrong: str, log: LooseLog) -> None:
 # --- a process of its own ---
 
 
+@pytest.mark.slow
 def test_a_witness_killed_between_store_and_answer(log: LooseLog, tmp_path: Path) -> None:  # K3
     """What was kept stays, though nobody was told; the same is then cosigned again."""
     process = WitnessProcess(tmp_path / "w", [log.key])
@@ -377,6 +379,7 @@ def test_a_witness_killed_between_store_and_answer(log: LooseLog, tmp_path: Path
     assert process.stop() == 0
 
 
+@pytest.mark.slow
 def test_kept_before_it_is_answered(log: LooseLog, tmp_path: Path) -> None:  # K3
     """Whoever has a cosignature finds it in the store, be the witness killed at that very moment."""
     for size in (2, 3, 5):
@@ -388,6 +391,7 @@ def test_kept_before_it_is_answered(log: LooseLog, tmp_path: Path) -> None:  # K
         assert set(signatures) <= set(parse_note(store.latest(log.origin) or b"").signatures)
 
 
+@pytest.mark.slow
 def test_the_commands(log: LooseLog, tmp_path: Path) -> None:
     folder = tmp_path / "w"
     call("witness", "show", "--folder", folder).failed("invalid_setting")

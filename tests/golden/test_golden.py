@@ -128,6 +128,7 @@ def test_it_goes_on_being_written(folder: Path, tmp_path: Path) -> None:
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_the_script_overwrites_nothing() -> None:
     before = {path: path.read_bytes() for path in HERE.rglob("format-*/**/*") if path.is_file()}
     done = subprocess.run(

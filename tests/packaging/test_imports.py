@@ -92,6 +92,7 @@ def test_the_layers_are_never_imported_under_a_bare_name(repo_root: Path, absent
     assert absent in {"", "openai"} or absent in missing
 
 
+@pytest.mark.slow
 def test_telemetry_is_imported_with_the_first_ledger_and_not_before(repo_root: Path) -> None:
     code = """
 import sys, compaction_ledger
@@ -117,6 +118,7 @@ def test_the_domain_uses_the_standard_library_and_pydantic_only() -> None:
     assert {name for name in imported if name.startswith("compaction_ledger")} <= inside
 
 
+@pytest.mark.slow
 def test_the_import_contracts_hold(repo_root: Path) -> None:
     done = run(LINT_IMPORTS, repo_root)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -135,6 +137,7 @@ def breached_copy(repo_root: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_contract_notices_a_breach(breached_copy: Path) -> None:
     done = run(LINT_IMPORTS, breached_copy, PYTHONPATH=str(breached_copy / "src"))
     assert done.returncode == 1, done.stdout + done.stderr

@@ -45,6 +45,7 @@ def test_make_alone_explains_every_target(repo_root: Path) -> None:
     assert sorted(explained) == sorted(phony.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["demo", "test", "check"])
 def test_an_old_python_is_refused_in_one_sentence(clone: Path, target: str) -> None:
     old = clone / "python3.9"

@@ -107,6 +107,7 @@ def installed(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> P
     return python
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_files_of_the_tree_and_nothing_else(
     archives: Archives, repo_root: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_the_wheel_imports_from_a_clean_environment(installed: Path) -> None:
     assert [file for file in seen["files"] if not Path(file).is_relative_to(home)] == []
 
 
+@pytest.mark.slow
 def test_the_installed_command_starts(installed: Path) -> None:
     assert "compaction-ledger" in run(installed.parent / "compaction-ledger", "--help")
     assert "compaction-ledger" in run(installed, "-I", "-m", "compaction_ledger", "--help")

@@ -274,6 +274,7 @@ def run(examples: int, steps: int) -> None:
         store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.stateful
 def test_slots_and_the_queue_against_the_plain_model() -> None:
     run(examples=25, steps=30)

@@ -680,6 +680,7 @@ def run(machine: type[LedgerMachine], examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.slow_on("postgres")
 @pytest.mark.stateful
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_workers_against_the_plain_model(kind: str) -> None:

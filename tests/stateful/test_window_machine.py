@@ -261,6 +261,7 @@ def run(backend: Any, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_window_in_memory_is_as_the_plain_model_says() -> None:
     run(MemoryBackend, examples=25, steps=30)
 

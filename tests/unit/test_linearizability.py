@@ -99,6 +99,7 @@ def histories(draw: st.DrawFn, *, by_place: bool) -> list[Call[Op]]:
     return calls
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(histories(by_place=False))
 def test_search_finds_an_order_where_there_is_one(calls: list[Call[Op]]) -> None:
@@ -106,6 +107,7 @@ def test_search_finds_an_order_where_there_is_one(calls: list[Call[Op]]) -> None
     assert found == some_order_holds(calls, by_place=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(histories(by_place=True))
 def test_places_lead_to_an_order_where_there_is_one(calls: list[Call[Op]]) -> None:

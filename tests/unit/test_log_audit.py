@@ -213,6 +213,7 @@ def test_a_journal_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert (last.asked, last.answer) == (Finish("c1", "a1", "truncated", 8), None)
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_short_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "p1.journal"
     with path.open("w", encoding="ascii") as file:

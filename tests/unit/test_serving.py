@@ -253,6 +253,7 @@ def test_but_not_for_ever(ledger: Ledger, model: Model, hurries: bool) -> None:
     assert ledger.backlog().leased == 0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_interrupted_is_left(
     ledger: Ledger, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +297,7 @@ def test_an_interrupted_caller_leaves_nothing_behind(
 # --- errors ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_error_of_one_conversation_delays_that_one(
     ledger: Ledger, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +318,7 @@ def test_an_error_of_one_conversation_delays_that_one(
     assert ledger.backlog().waiting == 1
 
 
+@pytest.mark.slow
 def test_it_waits_for_the_store_and_goes_on(
     ledger: Ledger, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_reuse_is_high_for_what_only_grows_and_low_for_what_changes() -> None:
     assert changes.bytes_reused <= 75 * len('{"role":"user","content":"999')
 
 
+@pytest.mark.slow
 def test_our_window_keeps_every_constraint_and_is_compacted(tmp_path: Path) -> None:
     budget = WindowBudget(6_000)
     measured, regrouped = window_reuse.ours(tmp_path / "ledger.db", budget, 40)
@@ -100,6 +101,7 @@ def test_our_window_keeps_every_constraint_and_is_compacted(tmp_path: Path) -> N
     assert measured.bytes_sent <= measured.requests * budget.limit * window_reuse.BYTES_PER_TOKEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "peer", ["langchain", "langchain_untrimmed", "strands", "strands_same_share"]
 )

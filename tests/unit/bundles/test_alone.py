@@ -67,6 +67,7 @@ def test_it_runs_alone(copy: Path, tmp_path: Path, keeper: Keeper, whole: Member
     assert sorted(path.name for path in copy.parent.iterdir()) == ["verify.py"]  # nothing unpacked
 
 
+@pytest.mark.slow
 def test_it_answers_in_json(copy: Path, tmp_path: Path, keeper: Keeper, one: Members) -> None:
     bundle = write(tmp_path / "bundle.zip", one)
     done = run(copy, str(bundle), "--key", keeper.key, "--json")
@@ -93,6 +94,7 @@ def test_it_says_what_is_wrong_and_never_shows_a_trace(
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_keys_in_a_file(copy: Path, tmp_path: Path, keeper: Keeper, whole: Members) -> None:
     bundle, keys = write(tmp_path / "bundle.zip", whole), tmp_path / "keys"
     keys.write_text(f"{keeper.key}\n")
@@ -109,6 +111,7 @@ def test_keys_in_a_file(copy: Path, tmp_path: Path, keeper: Keeper, whole: Membe
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 
 
+@pytest.mark.slow
 def test_wrong_usage(copy: Path, tmp_path: Path, keeper: Keeper, whole: Members) -> None:
     bundle = write(tmp_path / "bundle.zip", whole)
     for words, said in (

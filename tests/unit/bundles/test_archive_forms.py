@@ -76,6 +76,7 @@ def test_the_form_of_other_writers_is_refused(
     assert "another form of ZIP" in refused(data, keeper).message
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_refused_before_it_is_read(keeper: Keeper) -> None:
     bomb = by_zipfile([("manifest.json", bytes(200 * 2**20))], zipfile.ZIP_DEFLATED)
     assert len(bomb) < 2**20

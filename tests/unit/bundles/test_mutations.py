@@ -68,6 +68,7 @@ def mutate(data: bytes, source: st.DataObject) -> bytes:
     return rest[:at] + region + rest[at:]
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(kind=kinds, data=st.data())
 def test_every_byte_of_the_file_matters(kind: str, data: st.DataObject) -> None:
@@ -78,6 +79,7 @@ def test_every_byte_of_the_file_matters(kind: str, data: st.DataObject) -> None:
             found(changed)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(kind=kinds, data=st.data())
 def test_members_that_were_changed_by_somebody_who_knows_zip(
@@ -98,6 +100,7 @@ def test_members_that_were_changed_by_somebody_who_knows_zip(
     assert meaning(after) == meaning(found(zipped(members)))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_checkpoints(data: st.DataObject) -> None:
@@ -114,6 +117,7 @@ def test_checkpoints(data: st.DataObject) -> None:
     assert meaning(after) == meaning(found(zipped(members)))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(kind=kinds, data=st.data())
 def test_lines_that_are_removed_repeated_or_moved(kind: str, data: st.DataObject) -> None:
@@ -149,6 +153,7 @@ def _canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(kind=kinds, data=st.data())
 def test_values_of_events_that_are_exchanged(kind: str, data: st.DataObject) -> None:
@@ -165,6 +170,7 @@ def test_values_of_events_that_are_exchanged(kind: str, data: st.DataObject) -> 
         found(zipped({**members, "events.jsonl": b"".join(_canonical(v) + b"\n" for v in lines)}))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(data=st.binary(max_size=2_000))
 def test_no_bytes_at_all_make_it_crash(data: bytes) -> None:

@@ -73,6 +73,7 @@ def test_every_beginning_is_one(new: int) -> None:
             assert not is_consistent(HEADS[old], HEADS[new]._replace(root=bytes(32)), proof)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_a_changed_hash_is_no_proof(data: st.DataObject) -> None:

@@ -32,6 +32,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_b1_well_formed_values_have_rfc_8785s_bytes(value: Any) -> None:
     assert canonical_json(value) == rfc8785.dumps(value)

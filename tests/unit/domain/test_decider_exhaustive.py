@@ -151,6 +151,7 @@ def renewing_anyway(claim: OpenClaim, command: RenewClaim) -> Decision:
     return Decision((ClaimRenewed(claim.claim_id, claim.identity, command.now + command.lease),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "depth", "rule"),
     [

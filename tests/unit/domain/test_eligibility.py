@@ -267,6 +267,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
     return Conversation(SCOPE, CONVERSATION, numbered, runs)
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_e2_every_message_is_in_one_pair_or_left_out_once(thread: Conversation) -> None:
     found = eligible(thread)
@@ -281,6 +282,7 @@ def test_e2_every_message_is_in_one_pair_or_left_out_once(thread: Conversation) 
     )
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_e1_a_pair_has_everything_that_e1_asks_for(thread: Conversation) -> None:
     found = eligible(thread)
@@ -301,6 +303,7 @@ def test_e1_a_pair_has_everything_that_e1_asks_for(thread: Conversation) -> None
             assert line is thread.messages[places[line.id]]  # E6: the text is not touched
 
 
+@pytest.mark.slow
 @given(conversations(), st.randoms(use_true_random=False))
 def test_e3_interleaving_other_runs_changes_no_pair(
     thread: Conversation, chance: random.Random

@@ -191,6 +191,7 @@ pieces = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(pieces, pieces, pieces)
 @example(["最多5000元。"], ["5"] * 3, [])
 def test_t13_what_is_copied_is_never_listed(
@@ -203,6 +204,7 @@ def test_t13_what_is_copied_is_never_listed(
     assert ungrounded(copied, [source]) == ()
 
 
+@pytest.mark.slow
 @given(st.lists(pieces.map(" ".join), min_size=1, max_size=5))
 def test_t13_many_things_are_found_as_few_are(texts: list[str]) -> None:
     """Beyond a number of things the words of the source are looked at first."""
@@ -218,6 +220,7 @@ dressed = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(numbers, min_size=1, max_size=8), st.data())
 def test_t13_a_changed_digit_is_always_listed(source: list[str], data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(source))
@@ -240,6 +243,7 @@ def test_t13_every_digit_of_a_text_belongs_to_something_that_is_looked_for(text:
     assert {place for place, character in enumerate(text) if character.isdecimal()} <= covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["1", "1.1", "a1 ", "(", "'a ", "-", "a.a-", "www.", '"', "1 000 ", "[", "\\", '{"a":', "文1"]
 )  # fmt: skip

@@ -58,6 +58,7 @@ def test_locate(text: str, query: str, match: str | None) -> None:
     assert found(text, query) == match
 
 
+@pytest.mark.slow
 @given(st.lists(WORDS, min_size=1, max_size=8), st.data())
 def test_words_that_stand_there_are_found_where_they_stand(
     words: list[str], data: st.DataObject
@@ -71,6 +72,7 @@ def test_words_that_stand_there_are_found_where_they_stand(
     assert fold_text(text[slice(*place)]) == fold_text(query)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
 def test_a_query_with_a_word_is_found_in_itself(before: str, query: str, after: str) -> None:
     assume(search_terms(query).sequence and '"' not in fold_text(query))
@@ -110,6 +112,7 @@ def test_a_query_of_one_need_has_no_sequence() -> None:
     assert [need.terms for need in wanted('a "b c" d-e').needs] == [("a",), ("b", "c"), ("d", "e")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "place"),
     [

@@ -51,6 +51,7 @@ def test_what_is_no_point(text: str) -> None:
     assert caught.value.place == "--to"
 
 
+@pytest.mark.slow
 @given(
     st.datetimes(
         datetime(1970, 1, 1),  # noqa: DTZ001 - as the strategy wants it

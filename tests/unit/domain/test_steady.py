@@ -169,6 +169,7 @@ def decided(state: RangeState, command: Command, now: int) -> tuple[Any, ...]:
     return facts, type(decision.refusal), decision.already
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @for_all(st.data())
 def test_a5_within_its_time_a_decision_stays_the_same(data: st.DataObject) -> None:
@@ -182,6 +183,7 @@ def test_a5_within_its_time_a_decision_stays_the_same(data: st.DataObject) -> No
     assert decided(state, command, now) == decided(state, command, other)
 
 
+@pytest.mark.slow
 @for_all(st.data())
 def test_a5_outside_of_it_the_time_is_another_one(data: st.DataObject) -> None:
     state = data.draw(reachable())

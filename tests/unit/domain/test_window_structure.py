@@ -32,6 +32,7 @@ def test_t7_the_keys_are_those_of_the_rule_in_its_order() -> None:
     assert tuple(STRUCTURE_SCHEMA["properties"]) == tuple(STRUCTURE_SCHEMA["required"]) == KEYS
 
 
+@pytest.mark.slow
 @given(summaries)
 def test_t7_what_was_written_is_read_back_and_is_canonical(summary: StructuredSummary) -> None:
     text = summary.canonical()

@@ -144,6 +144,7 @@ def damage(data: st.DataObject, value: Any) -> Any:
     return data.draw(json_values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -284,6 +284,7 @@ conversations = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(conversations)
 def test_e6_what_is_written_is_read_back_equal(

@@ -37,6 +37,7 @@ def service(url: str) -> Iterator[AwsService]:
     made.close()
 
 
+@pytest.mark.slow
 def test_the_epoch_is_the_arn_and_the_number_of_rotations(service: AwsService) -> None:  # S1, S2
     for key in (service.key, service.key.rpartition("/")[2], service.new_alias(service.key)):
         assert AwsKms(service.client, key).current_epoch() == f"{service.key}#0"

@@ -91,6 +91,7 @@ def test_the_file_keyring_is_made_only_where_it_is_the_current_one(tmp_path: Pat
     assert moved.unwrap(*made.wrap(b"secret", b""), b"") == b"secret"
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_when_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ def _outcome(keyring: FileKeyring, wrapped: tuple[str, bytes]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

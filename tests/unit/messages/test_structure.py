@@ -140,6 +140,7 @@ def waiting(entries: Sequence[Entry]) -> Counter[str]:
     return +found
 
 
+@pytest.mark.slow
 @given(any_transcript())
 @settings(max_examples=150)
 def test_t4_the_boundaries_are_those_of_the_slow_model(entries: list[Entry]) -> None:
@@ -152,6 +153,7 @@ def test_t4_the_boundaries_are_those_of_the_slow_model(entries: list[Entry]) -> 
     assert Counter(call.id for _, call in open_calls(entries)) == waiting(entries)
 
 
+@pytest.mark.slow
 @given(any_transcript())
 @settings(max_examples=150)
 def test_t2_the_problems_are_those_of_the_slow_model(entries: list[Entry]) -> None:

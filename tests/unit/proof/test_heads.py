@@ -47,6 +47,7 @@ def codes(findings: Sequence[Finding]) -> list[tuple[str, int | None]]:
 # --- the tree ---
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 700), max_size=8))
 def test_the_tree_is_that_of_rfc_6962(steps: list[int]) -> None:
     tree = GrowingTree()

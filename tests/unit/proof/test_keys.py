@@ -150,6 +150,7 @@ def spoiled(line: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(10))
 def test_s4_a_spoiled_key_is_refused_and_not_shown(folder: Path, number: int) -> None:
     SignerKeys(folder, NAME).signers()

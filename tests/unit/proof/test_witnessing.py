@@ -51,6 +51,7 @@ def size_of(witness: WitnessService) -> int:
     return 0 if latest is None else parse_checkpoint(parse_note(latest).text).size
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), max_size=8), st.data())
 def test_whatever_is_sent_it_only_goes_on(sizes: list[int], data: st.DataObject) -> None:
     """A model: right requests from the last size are cosigned, and nothing else changes what is kept."""
@@ -78,6 +79,7 @@ def test_whatever_is_sent_it_only_goes_on(sizes: list[int], data: st.DataObject)
             assert size_of(witness) == last
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_a_mutated_body_never_gets_a_cosignature_of_something_else(data: st.DataObject) -> None:
@@ -106,6 +108,7 @@ def test_a_mutated_body_never_gets_a_cosignature_of_something_else(data: st.Data
         assert size_of(witness) == 13
 
 
+@pytest.mark.slow
 def test_every_single_byte_counts() -> None:
     """One bit of any byte changed: what is signed, proved or the size is another, and is refused."""
     body = LOG.body(5, 13)

@@ -135,6 +135,7 @@ chunk_lines = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(chunk_lines.map(chunk_request), st.sampled_from([0.05, 0.12, 0.5, 0.99]))
 def test_t7_t13_every_entry_is_a_part_of_the_originals_and_grounded(
     request: ChunkRequest, share: float

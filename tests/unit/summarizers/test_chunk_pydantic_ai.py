@@ -298,6 +298,7 @@ def test_a_way_that_cannot_be_is_refused(model: str, mode: Any) -> None:
         summarizer_of("http://127.0.0.1:1", model, json_mode=mode)
 
 
+@pytest.mark.slow
 def test_both_ways_to_call_work_beside_a_running_event_loop() -> None:
     async def both(url: str) -> None:
         with summarizer_of(url) as summarizer:

@@ -114,6 +114,7 @@ def test_given_only_sentences_too_long_to_keep_when_summarized_then_none_is_cut(
     assert failures(answer) == ("empty",)
 
 
+@pytest.mark.slow
 def test_given_ten_megabytes_in_one_sentence_when_summarized_then_the_rest_is_used() -> None:
     started = time.perf_counter()
     replies = ["word " * 2_000_000, *(f"Fund {n} charges {n}.5%." for n in range(9))]
@@ -125,6 +126,7 @@ def test_given_ten_megabytes_in_one_sentence_when_summarized_then_the_rest_is_us
     assert time.perf_counter() - started < 30
 
 
+@pytest.mark.slow
 def test_given_eight_times_the_text_when_summarized_then_the_time_grows_about_as_much() -> None:
     def seconds(factor: int) -> float:
         replies = [" ".join(ENGLISH.format(n=n + k) for k in range(12 * factor)) for n in range(10)]
@@ -137,6 +139,7 @@ def test_given_eight_times_the_text_when_summarized_then_the_time_grows_about_as
     assert min(seconds(8) for _ in range(2)) < 8 * 3 * max(min(seconds(1) for _ in range(3)), 0.01)
 
 
+@pytest.mark.slow
 def test_given_another_process_when_summarized_then_the_text_is_the_same(repo_root: Path) -> None:
     code = (
         "from summary_requests import request_of; from test_extractive import ENGLISH\n"

@@ -51,6 +51,7 @@ def test_given_a_marker_in_every_user_text_then_no_summarizer_is_given_it(
     assert not hasattr(held.replies[0], "__dict__")
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(conversations)
 def test_given_a_marker_in_every_user_text_then_no_request_body_carries_it(
@@ -135,6 +136,7 @@ def check(pair: Pair, prompt: PromptVersion, summarizer: Summarizer) -> None:
 """
 
 
+@pytest.mark.slow
 def test_given_a_user_text_as_a_reply_then_a_type_checker_refuses_it(
     tmp_path: Path, repo_root: Path
 ) -> None:

@@ -213,6 +213,7 @@ def test_given_nobody_listening_when_asked_then_the_provider_is_unavailable() ->
     assert answer.fault == "provider_unavailable"
 
 
+@pytest.mark.slow
 def test_given_a_provider_that_hangs_when_asked_then_it_times_out(server: ProviderServer) -> None:
     server.reply = Reply(hang=True)
 

@@ -129,6 +129,7 @@ def test_given_a_model_object_when_used_then_it_is_identified_and_may_not_be_a_f
         PydanticAISummarizer(FallbackModel(model, model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hidden", "model", "extra"),
     [
@@ -163,6 +164,7 @@ def test_given_a_missing_package_when_made_then_the_error_names_the_extra(
     assert extra in shown.stdout
 
 
+@pytest.mark.slow
 def test_given_a_running_event_loop_when_asked_then_both_ways_work(server: ProviderServer) -> None:
     async def both() -> None:
         with compatible(server.url) as summarizer:

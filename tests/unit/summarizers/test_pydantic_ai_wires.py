@@ -124,6 +124,7 @@ def responses_body(status: str, content: list[dict[str, object]], **fields: obje
 SAID: dict[str, object] = {"type": "output_text", "text": "A summary.", "annotations": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "codes"),
     [

@@ -65,6 +65,7 @@ def test_given_a_sentence_when_tokenized_then_these_are_its_tokens(
     assert tokens(sentence) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -56,12 +56,14 @@ def run(code: str) -> list[str]:
 # --- what is installed ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_the_package_everything_works() -> None:
     hidden = "import sys\nsys.modules['opentelemetry'] = None\n"
     code = hidden + WORK + "print(work(), type(composition.telemetry()).__name__)"
     assert run(code) == ["2", "NoTelemetry"]
 
 
+@pytest.mark.slow
 def test_without_an_sdk_everything_works_and_nothing_is_set_up() -> None:
     code = f"""{WORK}
 from opentelemetry import metrics, trace
@@ -73,6 +75,7 @@ print(trace.get_current_span().is_recording())
     assert run(code) == ["2", "OpenTelemetry", "1", "False", "True", "False"]
 
 
+@pytest.mark.slow
 def test_an_sdk_may_be_set_up_after_the_ledger_was_opened() -> None:
     code = f"""{WORK}
 work("before")

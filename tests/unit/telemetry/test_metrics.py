@@ -120,6 +120,7 @@ def test_an_attempt_whose_end_cannot_be_recorded(
 # --- renewals -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -237,6 +238,7 @@ def test_a_closed_ledger_is_not_asked(watched: Watched, tmp_path: Path) -> None:
     assert watched.metrics() == set()
 
 
+@pytest.mark.slow
 def test_nor_is_one_that_is_gone(watched: Watched) -> None:
     Ledger.in_memory()
     gc.collect()

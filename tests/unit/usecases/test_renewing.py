@@ -106,6 +106,7 @@ class Slow:
         return good()
 
 
+@pytest.mark.slow
 def test_an_attempt_of_three_leases_completes_and_nobody_gets_in_between(tmp_path: Path) -> None:
     path, lease = tmp_path / "ledger.db", 1.0
     refused: list[int] = []
@@ -136,6 +137,7 @@ def test_an_attempt_of_three_leases_completes_and_nobody_gets_in_between(tmp_pat
         other.close()
 
 
+@pytest.mark.slow
 def test_an_attempt_that_takes_too_long_is_not_renewed_for_ever() -> None:
     settings = Settings(lease_seconds=0.3, longest_attempt_seconds=0)
     with Ledger.in_memory(settings=settings) as ledger:
@@ -168,6 +170,7 @@ def test_a_short_call_renews_nothing(parts: Parts) -> None:
     assert renewals(parts) == []
 
 
+@pytest.mark.slow
 def test_a_lease_is_renewed_three_times_in_its_time(parts: Parts) -> None:
     one = at_work(parts, LEASE)
     with renewing(renewal_of(one), LONG):
@@ -179,6 +182,7 @@ def test_a_lease_is_renewed_three_times_in_its_time(parts: Parts) -> None:
     assert one.finish().facts  # the holder knows nothing of it, and finishes
 
 
+@pytest.mark.slow
 def test_it_ends_after_the_longest_time(parts: Parts) -> None:
     one = at_work(parts)
     with renewing(renewal_of(one, NOT_DURING_THE_TEST), LEASE), renewing(renewal_of(one), LEASE):
@@ -226,6 +230,7 @@ class Failing:
         return getattr(self._log, name)
 
 
+@pytest.mark.slow
 def test_what_the_store_could_not_do_is_tried_again_at_the_next_tick(
     parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -261,6 +266,7 @@ def test_without_another_thread_the_attempt_goes_on(
     assert "can't start new thread" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, RuntimeError])
 def test_however_the_call_ends_renewing_ends_before_it(
     parts: Parts, error: type[BaseException]

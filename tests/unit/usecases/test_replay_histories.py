@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from backends import SECOND, MemoryBackend
 from chunk_scenarios import AB, A, B, pin, window_delivery
 from facts import delivery
@@ -170,6 +171,7 @@ def carried_out(steps: list[Step], store: MemoryBackend) -> tuple[Parts, dict[in
     return parts, live
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(steps=STEPS)
 def test_the_replay_is_what_a_stopped_ledger_says(steps: list[Step]) -> None:
@@ -257,6 +259,7 @@ def rows_at(log: Log, index: int) -> dict[tuple[object, ...], AnyRow]:
     return {key(row): row for row in rows}
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(steps=STEPS, data=st.data())
 def test_the_difference_applied_to_one_state_is_the_other(
@@ -312,6 +315,7 @@ class CountingLog:
         return found
 
 
+@pytest.mark.slow
 def test_the_log_is_read_in_batches_whatever_its_length() -> None:
     """Memory grows with the rows, not with the events."""
     with closing(MemoryBackend(Path())) as store:

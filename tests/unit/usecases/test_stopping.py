@@ -114,6 +114,7 @@ def test_a_request_ends_the_call_of_another_thread_where_it_can_be_cancelled(
     assert recorded(ledger) == STOPPED_IN_A_CALL
 
 
+@pytest.mark.slow
 def test_a_call_to_a_provider_is_ended_from_another_thread(ledger: Ledger) -> None:
     with (
         model_server(hangs=True) as server,

@@ -113,6 +113,7 @@ def test_what_changed_since_the_plan_is_discovered(parts: Parts) -> None:
     assert parts.work.discover(parts.transcripts) == 1
 
 
+@pytest.mark.slow
 def test_after_a_few_ranges_it_is_anothers_turn(parts: Parts, clock: Clock) -> None:
     one = looker(parts, ranges=2)
     assert results(one.look(take(parts))) == ["completed", "completed"]

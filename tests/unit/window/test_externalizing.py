@@ -67,6 +67,7 @@ def test_a_result_whose_stub_would_not_be_smaller_stays(text: str, apart: bool) 
     assert (content is not None) is apart
 
 
+@pytest.mark.slow
 @given(st.text(min_size=200).map(lambda text: text * 6), st.integers(1_000, 3_000))
 def test_a_stub_is_smaller_than_its_result(text: str, over: int) -> None:
     content = large_result(Part(0, "result", text), {}, over)

@@ -74,6 +74,7 @@ def check(shape: str, server: ProviderServer, member: str = "messages") -> None:
     assert asked(0) not in last
 
 
+@pytest.mark.slow
 def test_openai_chat(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(completion("It is open.", "stop"))
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
@@ -91,6 +92,7 @@ def test_openai_chat(parts: Parts, server: ProviderServer, closing: ExitStack) -
     assert window.prefix_reuse > 0.5
 
 
+@pytest.mark.slow
 def test_openai_chat_asynchronously(parts: Parts, server: ProviderServer) -> None:
     server.reply = without_usage(completion("It is open.", "stop"))
 
@@ -112,6 +114,7 @@ def test_openai_chat_asynchronously(parts: Parts, server: ProviderServer) -> Non
     check("openai-chat", server)
 
 
+@pytest.mark.slow
 def test_openai_responses(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = Reply(
         json.dumps(
@@ -153,6 +156,7 @@ def test_openai_responses(parts: Parts, server: ProviderServer, closing: ExitSta
     assert "[derived summary of message" in json.dumps(requests(server)[-1]["input"])
 
 
+@pytest.mark.slow
 def test_anthropic(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(
         anthropic_message([{"type": "text", "text": "It is open."}], "end_turn")
@@ -173,6 +177,7 @@ def test_anthropic(parts: Parts, server: ProviderServer, closing: ExitStack) -> 
     assert any(block["text"].startswith("[derived summary of message") for block in first)
 
 
+@pytest.mark.slow
 def test_converse(parts: Parts, server: ProviderServer, closing: ExitStack) -> None:
     server.reply = without_usage(converse_message("It is open.", "end_turn"))
     client = boto3.client(
@@ -203,6 +208,7 @@ def test_converse(parts: Parts, server: ProviderServer, closing: ExitStack) -> N
     assert last[-1]["content"][1]["image"]["source"]["bytes"].startswith("iVBORw"[:1])
 
 
+@pytest.mark.slow
 def test_pydantic_ai(parts: Parts) -> None:
     given: list[list[ModelMessage]] = []
 

@@ -79,6 +79,7 @@ NO_JSON: list[Callable[[], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [*(lambda value=value: value for value in NO_MESSAGES), *NO_JSON])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_message_that_is_no_json_is_named_and_nothing_is_kept(

@@ -250,6 +250,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_a_pin_of_one_conversation_is_never_made_from_or_shown_in_another(

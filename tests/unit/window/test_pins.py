@@ -53,6 +53,7 @@ def pin_of(text: str, quote: str, message: int = 0, supersedes: str | None = Non
 # --- the two collections ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_quote_of_the_adversaries_is_certified() -> None:
     cases = adversaries()
     assert len(cases) > 5_000
@@ -166,6 +167,7 @@ SENTENCE = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(SENTENCE, min_size=1, max_size=6), st.sampled_from([" ", "\n", "\n\n", "  "]))
 @example(["No nuts.", "At most 500 EUR."], " ")

@@ -402,6 +402,7 @@ def test_an_error_of_the_wrapped_call_passes_as_it_is(parts: Parts) -> None:
     assert caught.value is mistake
 
 
+@pytest.mark.slow
 def test_chunks_of_another_model_and_budget_stay_in_use(parts: Parts) -> None:
     """T8, T10: what is summarized stays so; only what comes is of the new model."""
 

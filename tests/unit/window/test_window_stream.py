@@ -168,6 +168,7 @@ def test_a6_an_expiry_costs_an_attempt_only_if_one_had_started() -> None:
     assert state.lifecycle.attempts == {A.identity: 1}
 
 
+@pytest.mark.slow
 def test_a4_a_perfect_summary_that_comes_too_late_is_refused() -> None:
     given(claimed(), started()).when(finish(now=LATE)).then_refused(
         LeaseExpired,
@@ -612,6 +613,7 @@ def told(facts: Sequence[Any]) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.slow
 @for_all(st.lists(STEPS, max_size=25))
 def test_a_chunk_is_decided_as_a_range_is_whatever_comes(
     steps: list[tuple[str, int, int, bool, int]],
