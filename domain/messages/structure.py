@@ -10,29 +10,66 @@ from collections.abc import Iterable, Sequence
 from compaction_ledger.domain.messages.interface import Answered, Call, Entry, Problem
 
 
-def boundaries(entries: Iterable[Entry]) -> list[int]:
-    """The indices before which a cut is safe (T4): a user's own turn begins there, and no call is open.
+class Walk:
+    """What one pass over the entries of a transcript finds; they may come a few at a time. O(n).
 
-    Open is a call until its result has come, however far behind, in whatever order and spread over however
-    many messages. A call that is never answered stays open: there is no boundary behind it. O(n).
+    ``boundaries``: the indices before which a cut is safe (T4): a user's own turn begins there, and no call
+    is open. Open is a call until its result has come, however far behind, in whatever order and spread over
+    however many messages. A call that is never answered stays open: there is no boundary behind it.
+    ``instructions``: the indices of the system's messages.
     """
-    found: list[int] = []
-    add = found.append
-    waiting: dict[str, int] = {}  # calls by id; an id may be in use twice in a broken transcript
-    index = 0
-    for _, _, _, calls, results, begins_turn in entries:
-        if begins_turn and not waiting:
-            add(index)
-        for call_id, _ in results:
-            count = waiting.get(call_id, 0)
-            if count > 1:
-                waiting[call_id] = count - 1
-            elif count:
-                del waiting[call_id]
-        for call_id, _, _ in calls:
-            waiting[call_id] = waiting.get(call_id, 0) + 1
-        index += 1  # noqa: SIM113 (faster than a tuple of its own for each entry)
-    return found
+
+    __slots__ = ("_count", "_is_odd", "_waiting", "boundaries", "instructions")
+
+    def __init__(self) -> None:
+        self.boundaries: list[int] = []
+        self.instructions: list[int] = []
+        self._waiting: dict[
+            str, int
+        ] = {}  # calls by id; one may be in use twice where all is broken
+        self._count = 0
+        self._is_odd = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every call has one result behind it, and nothing else: then there are no problems (T2).
+
+        Of what is not it has to be looked closer whether it is one: :func:`structural_problems`.
+        """
+        return not (self._is_odd or self._waiting)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Go on with these."""
+        waiting, index = self._waiting, self._count
+        for _, role, _, calls, results, begins_turn in entries:
+            if begins_turn:
+                if not waiting:
+                    self.boundaries.append(index)
+            elif role == "system":
+                self.instructions.append(index)
+            for call_id, _ in results:
+                count = waiting.get(call_id, 0)
+                if count > 1:
+                    waiting[call_id] = count - 1
+                elif count:
+                    del waiting[call_id]
+                else:
+                    self._is_odd = True
+            for call_id, _, _ in calls:
+                if call_id in waiting:
+                    self._is_odd = True
+                    waiting[call_id] += 1
+                else:
+                    waiting[call_id] = 1
+            index += 1
+        self._count = index
+
+
+def boundaries(entries: Iterable[Entry]) -> list[int]:
+    """The indices before which a cut is safe (T4): see :class:`Walk`."""
+    walk = Walk()
+    walk.add(entries)
+    return walk.boundaries
 
 
 def open_calls(entries: Iterable[Entry]) -> list[tuple[Entry, Call]]:

@@ -5,24 +5,37 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 
 Work = Callable[[], object]
 Clock = Callable[[], float]
 
 
 def side_by_side(
-    works: Mapping[str, Work], rounds: int, clock: Clock = time.perf_counter
+    works: Mapping[str, Work],
+    rounds: int,
+    clock: Clock = time.perf_counter,
+    *,
+    freeze: bool = True,
 ) -> dict[str, list[float]]:
     """Seconds of each work in each round, after one round that does not count.
 
-    What is there before, such as the imported peers, is left out of garbage collections meanwhile. The
-    ``clock`` may be that of the process, for work that never waits: then others' work is not counted.
+    What is there before, such as the imported peers, is left out of garbage collections meanwhile, unless
+    ``freeze`` is off. The ``clock`` may be that of the process, for work that never waits: then others' work
+    is not counted.
     """
+    with frozen() if freeze else nullcontext():
+        return _rounds(works, rounds, clock)
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """What is there before is left out of garbage collections within."""
     gc.collect()
     gc.freeze()
     try:
-        return _rounds(works, rounds, clock)
+        yield
     finally:
         gc.unfreeze()
 

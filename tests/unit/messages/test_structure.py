@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from compaction_ledger.domain.messages.interface import Answered, Call, Entry
 from compaction_ledger.domain.messages.structure import (
+    Walk,
     boundaries,
     open_calls,
     structural_problems,
@@ -118,6 +119,25 @@ def test_the_open_calls_are_those_that_wait_in_order() -> None:
     assert open_calls(transcript("u >a <a")) == []
 
 
+@pytest.mark.parametrize(
+    "text", ["", "u", "u s u s", "u >ab <a <b s u", "u >ab <ba >a <a s", "s >. <. u"]
+)
+def test_t2_a_walk_tells_what_is_sound(text: str) -> None:
+    walk = Walk()
+    walk.add(transcript(text))
+    assert walk.is_sound
+    assert told(text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["<a", "u >a", "u >a <a <a", "u >a >a <a <a", "u >.. <. <.", "<a >a"]
+)
+def test_t2_of_all_else_a_walk_asks_to_look_closer(text: str) -> None:
+    walk = Walk()
+    walk.add(transcript(text))
+    assert not walk.is_sound
+
+
 @st.composite
 def any_transcript(draw: st.DrawFn) -> list[Entry]:
     ids = st.lists(st.sampled_from(IDS), min_size=1, max_size=3)
@@ -140,7 +160,6 @@ def waiting(entries: Sequence[Entry]) -> Counter[str]:
     return +found
 
 
-@pytest.mark.slow
 @given(any_transcript())
 @settings(max_examples=150)
 def test_t4_the_boundaries_are_those_of_the_slow_model(entries: list[Entry]) -> None:
@@ -150,10 +169,13 @@ def test_t4_the_boundaries_are_those_of_the_slow_model(entries: list[Entry]) -> 
         if entry.begins_turn and not waiting(entries[:index])
     ]
     assert boundaries(entries) == slow
+    walk = Walk()
+    for first in range(0, len(entries), 3):  # a few at a time is the same as all at once
+        walk.add(entries[first : first + 3])
+    assert walk.boundaries == slow
     assert Counter(call.id for _, call in open_calls(entries)) == waiting(entries)
 
 
-@pytest.mark.slow
 @given(any_transcript())
 @settings(max_examples=150)
 def test_t2_the_problems_are_those_of_the_slow_model(entries: list[Entry]) -> None:
@@ -177,6 +199,9 @@ def test_t2_the_problems_are_those_of_the_slow_model(entries: list[Entry]) -> No
                 expected.add(("duplicate_call", f"{place} {call.part}"))
             free[call.id] += 1
     problems = structural_problems(entries)
+    walk = Walk()
+    walk.add(entries)
+    assert not (walk.is_sound and problems)
     last = max((entry.position for entry in entries if entry.begins_turn), default=-1)
     unanswered = [each.place for each in problems if each.code == "unanswered_call"]
     assert unanswered == [

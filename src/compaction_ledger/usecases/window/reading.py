@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 from compaction_ledger.domain.canonical import encode_ordered
 from compaction_ledger.domain.errors import BrokenTranscript, MalformedMessage
 from compaction_ledger.domain.messages.interface import Entry, MessageShape, Part, Wire
-from compaction_ledger.domain.messages.structure import boundaries, structural_problems
+from compaction_ledger.domain.messages.structure import Walk, structural_problems
 from compaction_ledger.domain.window.externalizing import (
     Stub,
     large_result,
@@ -18,6 +18,9 @@ from compaction_ledger.domain.window.externalizing import (
 )
 from compaction_ledger.domain.window.placement import Transcript
 from compaction_ledger.domain.window.tokens import Gauge
+
+AT_ONCE = 1_000
+"""So many messages are read, checked, encoded and counted before the next: they stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +59,31 @@ def read_turn(
     own.
     """
     messages = _own_list(messages)
-    entries = shape.read(messages)
-    problems = structural_problems(entries)
-    if problems:
+    walk, entries = Walk(), list[Entry]()
+    originals, sent, encoded, tokens = list[bytes](), list[Wire](), list[bytes](), list[int]()
+    stubs, taken_out, names = list[Stub](), dict[str, bytes](), dict[str, str]()
+    for first in range(0, len(messages), AT_ONCE):
+        some = messages[first : first + AT_ONCE]
+        read = shape.read(some, first)
+        walk.add(read)
+        written = _encoded(some, first)
+        given = externalized(shape, some, read, written, externalize_over, names)
+        entries += read
+        originals += written
+        sent += given.messages
+        encoded += given.encoded
+        tokens += gauge.count(given.encoded)
+        stubs += given.stubs
+        taken_out |= given.taken_out
+    if not walk.is_sound and (problems := structural_problems(entries)):
         raise BrokenTranscript(problems)
-    originals = _encoded(messages)
-    sent, encoded, stubs, taken_out = externalized(
-        shape, messages, entries, originals, externalize_over
-    )
     transcript = Transcript(
         shape=shape,
         messages=sent,
         encoded=encoded,
-        tokens=gauge.count(encoded),
-        boundaries=boundaries(entries),
-        instructions=[entry.position for entry in entries if entry.role == "system"],
+        tokens=tokens,
+        boundaries=walk.boundaries,
+        instructions=walk.instructions,
         stubs=stubs,
     )
     return Turn(messages, entries, originals, transcript, taken_out)
@@ -84,11 +97,11 @@ def _own_list(messages: object) -> list[Wire]:
     )
 
 
-def _encoded(messages: Sequence[Wire]) -> list[bytes]:
+def _encoded(messages: Sequence[Wire], first: int) -> list[bytes]:
     try:
         return encode_all(messages)
     except (TypeError, ValueError, RecursionError):
-        for position, message in enumerate(messages):
+        for position, message in enumerate(messages, first):
             try:
                 encode_all([message])
             except (TypeError, ValueError, RecursionError) as error:
@@ -105,24 +118,33 @@ def _parts(shape: MessageShape, message: Wire, position: int) -> Sequence[Part]:
         raise MalformedMessage(f"is not JSON: {error}", place=f"message {position}") from error
 
 
+class Externalized(NamedTuple):
+    """Messages as they are sent, their JSON, the stubs in them, and what those stand for, by digest."""
+
+    messages: Sequence[Wire]
+    encoded: Sequence[bytes]
+    stubs: Sequence[Stub]
+    taken_out: Mapping[str, bytes]
+
+
 def externalized(
     shape: MessageShape,
     messages: Sequence[Wire],
     entries: Sequence[Entry],
     originals: Sequence[bytes],
     over: int | None,
-) -> tuple[Sequence[Wire], Sequence[bytes], list[Stub], dict[str, bytes]]:
-    """The messages as they are sent, their JSON, the stubs in them, and what those stand for, by digest
-    (T14): large tool results as stubs, always the same for the same messages (T10).
+    names: dict[str, str],
+) -> Externalized:
+    """The messages with large tool results as stubs (T14), always the same for the same messages (T10).
 
-    ``originals``: the JSON of the messages as they are. All calls whose results are here must be, too.
+    ``originals``: the JSON of the messages as they are. ``names``: the tools of the calls before them, by the
+    calls' ids, as far as the run is read, since an id may be used again later; theirs are added.
     """
+    if over is None:
+        return Externalized(messages, originals, (), {})
     stubs: list[Stub] = []
     taken_out: dict[str, bytes] = {}
-    if over is None:
-        return messages, originals, stubs, taken_out
     sent, encoded = list(messages), list(originals)
-    names: dict[str, str] = {}  # as far as the run is read: an id may be used again later
     for place, entry in enumerate(entries):
         texts: dict[int, str] = {}
         if entry.results and len(originals[place]) > over:
@@ -137,4 +159,4 @@ def externalized(
         if texts:
             sent[place] = shape.with_results(messages[place], texts)
             encoded[place] = encode_ordered(sent[place])
-    return sent, encoded, stubs, taken_out
+    return Externalized(sent, encoded, stubs, taken_out)

@@ -15,7 +15,7 @@ from compaction_ledger.domain.window.summarization import ChunkLine, ChunkReques
 from compaction_ledger.usecases.window.context import WindowContext
 from compaction_ledger.usecases.window.holding import chunk_now, sorted_record
 from compaction_ledger.usecases.window.kept import checked
-from compaction_ledger.usecases.window.reading import encode_all, externalized
+from compaction_ledger.usecases.window.reading import Externalized, encode_all, externalized
 
 READABLE = frozenset({"text", "call", "result"})
 
@@ -46,11 +46,13 @@ def read_source(context: WindowContext, job: ChunkJob) -> ChunkSource | None:
     if source != job.source_hash:
         return None
     entries = context.shape.read(messages, job.first)
-    sent, encoded, _, _ = externalized(  # whole exchanges: the calls of all results are here (T4)
-        context.shape, messages, entries, encode_all(messages), context.budget.externalize_over
+    given = externalized(  # whole exchanges: the calls of all results are here (T4)
+        context.shape, messages, entries, encode_all(messages), context.budget.externalize_over, {}
     )
-    request = context.registry.request(job.prompt, tuple(_lines(context, originals, sent)))
-    replaced = _replaced_bytes(context, job, originals, sent, encoded)
+    request = context.registry.request(
+        job.prompt, tuple(_lines(context, originals, given.messages))
+    )
+    replaced = _replaced_bytes(context, job, originals, given)
     return ChunkSource(request, replaced, lambda text: _rendered(job, text))
 
 
@@ -68,8 +70,7 @@ def _replaced_bytes(
     context: WindowContext,
     job: ChunkJob,
     originals: Sequence[Original],
-    sent: Sequence[Wire],
-    encoded: Sequence[bytes],
+    given: Externalized,
 ) -> int:
     """The bytes that a summary would stand for (T12): of the blocks that it replaces, without their pins,
     and of the messages that are in none.
@@ -86,7 +87,7 @@ def _replaced_bytes(
                 break
             total, start = total + _block_bytes(chunk), chunk.last + 1
     behind = slice(start - job.first, None)
-    each = zip(originals[behind], sent[behind], encoded[behind], strict=True)
+    each = zip(originals[behind], given.messages[behind], given.encoded[behind], strict=True)
     return total + sum(
         len(wire) - _staying(context, original, message) for original, message, wire in each
     )
