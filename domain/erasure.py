@@ -67,7 +67,14 @@ WasErased = Callable[[str, str], bool]
 
 
 class Erasures(Protocol):
-    """What is known of erasures outside the database, so that no restored backup revives anything (S3)."""
+    """What is known of erasures outside the database, so that no restored backup revives anything (S3).
+
+    What others have begun a moment ago may not be known yet, unless :meth:`look` was called.
+    """
+
+    def look(self) -> None:
+        """Let what is asked next know of every erasure that was begun by now, in any process."""
+        ...
 
     def check(self, scope: str, conversation: str) -> None:
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""

@@ -7,9 +7,10 @@ emptied before one, and what is in use by other threads at that moment is left a
 from __future__ import annotations
 
 import os
+from operator import itemgetter
 from threading import Lock
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 
 class Forkable(Protocol):
@@ -21,20 +22,26 @@ class Forkable(Protocol):
 
 
 class _Watched:
-    """Everything that has to be told. Nothing is added to it during a fork."""
+    """Everything that has to be told. Nothing is added to it during a fork.
+
+    The newest is told first: whoever uses another was made after it, and takes its own lock first.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._all: WeakSet[Forkable] = WeakSet()
+        self._all: WeakKeyDictionary[Forkable, int] = WeakKeyDictionary()
+        self._added = 0
         self._told: list[Forkable] = []
 
     def add(self, one: Forkable) -> None:
         with self._lock:
-            self._all.add(one)
+            self._added += 1
+            self._all[one] = self._added
 
     def before(self) -> None:
         self._lock.acquire()
-        self._told = list(self._all)
+        numbered = sorted(((number, one) for one, number in self._all.items()), key=itemgetter(0))
+        self._told = [one for _, one in reversed(numbered)]
         for one in self._told:
             one.before_fork()
 

@@ -20,6 +20,7 @@ def written(
     for conversation in conversations:
         erasures.check(scope, conversation)
     yield
+    erasures.look()
     try:
         for conversation in conversations:
             erasures.check(scope, conversation)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol, cast
 from uuid import UUID
@@ -26,6 +25,7 @@ from eventsourcing.utils import Environment, EnvType
 
 from compaction_ledger.domain.erasure import (
     ERASURE_EVENTS,
+    ErasedFact,
     ErasureCompleted,
     ErasureFact,
     ErasureRequested,
@@ -113,6 +113,7 @@ class LedgerLog(Application[UUID]):
         self._cipher = cipher
         self._subjects: dict[tuple[str, str], Subject] = {}
         self._names: dict[str, tuple[str, str]] = {}  # of references, as far as they were looked up
+        self._erased_at_first: frozenset[str] | None = None
         super().__init__()
 
     # --- how the application is put together: nothing from the environment ---
@@ -220,7 +221,10 @@ class LedgerLog(Application[UUID]):
         subject = self._known_subject(key.scope, key.conversation)
         if subject is None:
             return []
-        return self.stream(_stream_of(subject.reference, key).hex)
+        found = self.stream(_stream_of(subject.reference, key).hex)
+        if any(isinstance(one.fact, ErasedFact) for one in found):  # meanwhile
+            raise _erased(key.scope, key.conversation)
+        return found
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """The facts of one stream, each checked against its seal."""
@@ -332,14 +336,16 @@ class LedgerLog(Application[UUID]):
             return erased(row, sealed_fields(*row))
         return recorded(row, payloads, self._names) if row.payload else self._blanked(row, payloads)
 
-    @cached_property
+    @property
     def _erased_here(self) -> frozenset[str]:
         """The references that the database knew as erased when it was read first.
 
         What was erased meanwhile the keys know. But the keys may be older than the database: put back from a
         backup, they would open again what the log says is erased (S3).
         """
-        return self.sealed.erased_references()
+        if self._erased_at_first is None:
+            self._erased_at_first = self.sealed.erased_references()
+        return self._erased_at_first
 
     def _was_erased(self, row: Row) -> bool:
         fields = parse_fields(row.envelope) if row.payload and row.envelope else None
@@ -421,8 +427,11 @@ class LedgerLog(Application[UUID]):
                 reference = secrets.token_hex(16) if known is None else known.reference
                 known = self._subject_now(scope, conversation, reference, key)
                 # What was erased in between has a free name again, and must not get a new reference (S3).
+                self._cipher.look()
                 self._cipher.check(scope, conversation)
                 self._subjects[scope, conversation] = known
+            if not known.key:
+                self._cipher.allow_plain()
         return known
 
     def _subject_now(self, scope: str, conversation: str, reference: str, key: str) -> Subject:

@@ -17,7 +17,7 @@ class PayloadReader(Protocol):
         ...
 
     def forgotten(self) -> Mapping[str, str] | None:
-        """The subjects of which nothing is read any more, and how far their erasures have come.
+        """The subjects of which nothing is read any more, as of now, and how far their erasures have come.
 
         ``None`` where the keys are not here to tell.
         """
@@ -50,6 +50,13 @@ class PayloadCipher(PayloadReader, Protocol):
         """The id of a data key for a new conversation; empty where it is not to be encrypted."""
         ...
 
+    def allow_plain(self) -> None:
+        """Nobody takes the log for one that is encrypted only, from now on (S1).
+
+        Called before something is stored of a conversation that has no key, and when that is known already.
+        """
+        ...
+
     def encrypt(self, key: str, stream: str, version: int, topic: str, plain: bytes, /) -> bytes:
         """A payload as it is stored. Raises as :meth:`PayloadReader.decrypt`."""
         ...
@@ -59,7 +66,14 @@ class PayloadCipher(PayloadReader, Protocol):
         ...
 
     def revision(self) -> int:
-        """A number that changes with every erasure. Cheap."""
+        """A number that changes with every erasure, as of now. Cheap, though not for every event."""
+        ...
+
+    def look(self) -> None:
+        """Let what is asked next know of every erasure that was begun by now.
+
+        Without it an answer may be as of a moment ago, which does not do where something is looked at again.
+        """
         ...
 
     def check(self, scope: str, conversation: str, /) -> None:
@@ -73,6 +87,9 @@ class PlainPayloads:
     def fresh(self) -> str:
         """None."""
         return ""
+
+    def allow_plain(self) -> None:
+        """Nobody does."""
 
     def encrypt(self, key: str, _stream: str, _version: int, _topic: str, _plain: bytes) -> bytes:
         """Raises :class:`KeyMissing`: there is a key, and it is not known here."""
@@ -107,6 +124,9 @@ class PlainPayloads:
     def revision(self) -> int:
         """There are none."""
         return 0
+
+    def look(self) -> None:
+        """There are none."""
 
     def check(self, _scope: str, _conversation: str) -> None:
         """None is known to be erased."""

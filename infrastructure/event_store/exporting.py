@@ -8,7 +8,7 @@ from typing import Protocol
 
 from compaction_ledger.domain.bundles import SealedEvent
 from compaction_ledger.domain.erasure import ERASURE_EVENTS, Subject
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.errors import DamagedLog, Erased
 from compaction_ledger.domain.proof.tiles import TreeReader
 from compaction_ledger.infrastructure.event_store.cipher import PayloadCipher, PayloadReader
 from compaction_ledger.infrastructure.event_store.envelope import Envelope, leaf_hash, parse
@@ -93,7 +93,10 @@ class ExportedLog:
         else:
             _check(row)
         if openings and not erased:
-            opening = _opening(row, reader)
+            try:
+                opening = _opening(row, reader)
+            except Erased:  # meanwhile: its key is gone since it was looked up what is erased
+                erased = True
         told = (envelope.event, envelope.subject, erased)
         return SealedEvent(row.idx, row.envelope, payload, opening, *told)
 

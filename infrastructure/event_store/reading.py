@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compaction_ledger.domain.erasure import ERASURE_EVENTS, ErasedFact
-from compaction_ledger.domain.errors import DamagedLog
+from compaction_ledger.domain.errors import DamagedLog, Erased
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.infrastructure.event_store import codec
 from compaction_ledger.infrastructure.event_store.cipher import PLAIN, PayloadReader
@@ -36,6 +36,8 @@ def recorded(
         return erased(row, fields)
     try:
         payload = payloads.decrypt(stream, version, topic, state)
+    except Erased:  # meanwhile: its key is gone since it was looked up what is erased
+        return erased(row, fields)
     except DamagedLog as error:
         raise DamagedLog(str(error), index=index) from error
     fact = codec.decode(topic, payload, index)

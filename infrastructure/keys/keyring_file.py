@@ -86,7 +86,7 @@ def locked(folder: Path, patience: float = PATIENCE_SECONDS) -> Generator[None]:
             left.unlink(missing_ok=True)
         yield
     finally:
-        os.close(lock)
+        _release(lock)
 
 
 def _acquire(lock: int, folder: Path, until: float) -> None:
@@ -101,6 +101,14 @@ def _acquire(lock: int, folder: Path, until: float) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def _release(lock: int) -> None:
+    """A child that was forked meanwhile has the file open, too: to close ours would leave it locked."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
 
 
 def make(path: Path, data: bytes) -> None:

@@ -21,6 +21,7 @@ class MemoryKeyProvider:
     name = "memory"
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._keys = {"1": AESGCM(secrets.token_bytes(32))}
 
     def current_epoch(self) -> str:
@@ -48,8 +49,10 @@ class MemoryKeyProvider:
 
     def rotate(self) -> str:
         """Make a new epoch."""
-        epoch = str(len(self._keys) + 1)
-        self._keys[epoch] = AESGCM(secrets.token_bytes(32))
+        key = AESGCM(secrets.token_bytes(32))
+        with self._lock:
+            epoch = str(len(self._keys) + 1)
+            self._keys[epoch] = key
         return epoch
 
 
@@ -97,6 +100,9 @@ class MemoryWrappedKeys:
     def revision(self) -> int:
         """How many changes there were to the erasures."""
         return self._revision
+
+    def look(self) -> None:
+        """Every look sees what there is now."""
 
     def tombstones(self) -> Sequence[Tombstone]:
         """Every erasure."""

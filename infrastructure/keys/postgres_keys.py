@@ -5,6 +5,7 @@ It should not be the ledger's database: a backup of that would hold what an eras
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -55,7 +56,8 @@ class PostgresWrappedKeys:
         self._look_seconds = look_seconds
         self._clock = clock
         self._made = False
-        self._seen: tuple[float, int] | None = None
+        self._look_at = object()  # another one with each look
+        self._seen: tuple[float, int, object] = (-math.inf, 0, None)
 
     # --- keys ---
 
@@ -91,13 +93,14 @@ class PostgresWrappedKeys:
         """Put the second in place of the first wherever that is still there; for how many it was."""
         pairs = sorted(keys)
         statement = self._sql(
-            "UPDATE {schema}.data_keys SET epoch = %t, wrapped = %b WHERE id = %t AND wrapped = %b"
+            "UPDATE {schema}.data_keys SET epoch = %t, wrapped = %b "
+            "WHERE id = %t AND epoch = %t AND wrapped = %b"
         )
 
         def work(cursor: Cursor) -> int:
             count = 0
             for old, new in pairs:
-                cursor.execute(statement, (new.epoch, new.wrapped, old.id, old.wrapped))
+                cursor.execute(statement, (new.epoch, new.wrapped, *old))
                 count += cursor.rowcount
             return count
 
@@ -115,11 +118,21 @@ class PostgresWrappedKeys:
 
     def revision(self) -> int:
         """How many changes there were to the erasures; what others did is seen within a second."""
-        now = self._clock()
-        if self._seen is None or now - self._seen[0] >= self._look_seconds:
+        since, number, looked_at = self._seen
+        now, look_at = self._clock(), self._look_at
+        if looked_at is not look_at or now - since >= self._look_seconds:
             rows = self._read("SELECT number FROM {schema}.key_revision WHERE id = 0")
-            self._seen = (now, rows[0][0] if rows else 0)
-        return self._seen[1]
+            number = rows[0][0] if rows else 0
+            self._seen = (
+                now,
+                number,
+                look_at,
+            )  # which counts for nothing if somebody looked meanwhile
+        return number
+
+    def look(self) -> None:
+        """What was seen before counts for nothing."""
+        self._look_at = object()
 
     def tombstones(self) -> Sequence[Tombstone]:
         """Every erasure."""
@@ -170,7 +183,7 @@ class PostgresWrappedKeys:
             cursor.execute(self._sql("UPDATE {schema}.key_revision SET number = number + 1"))
 
         self._write(work)
-        self._seen = None
+        self.look()
 
     def _write(self, work: Callable[[Cursor], T]) -> T:
         self._make()

@@ -7,7 +7,6 @@ import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from threading import RLock
 
 from compaction_ledger.domain.erasure import Subject, WasErased
@@ -27,7 +26,7 @@ from compaction_ledger.infrastructure.keys.wrapped_keys import (
 NAME_KEY = "names"
 """The id of the key that makes names of conversations into what nobody else can make of them."""
 _MARK = "payloads"
-_ENCRYPTED, _MIXED = "encrypted", "mixed"
+_BEGUN, _ENCRYPTED, _MIXED = "begun", "encrypted", "mixed"
 
 _KEPT = 10_000
 _MOST_SPARE = 64
@@ -48,9 +47,10 @@ class KeyRing:
     """Data keys, kept in memory while they are in use, and erasures, looked up with every use.
 
     Threads may share one. ``provider`` is asked for when it is needed first, and so is the ``origin`` of the
-    log. A log that ``is_new`` when it gets its first key holds encrypted payloads only: whoever has no keys
-    cannot put others there. A log that ``holds`` a key already, by its id, must find keys in the store, which
-    are at the ``place`` of that name: none are made beside lost ones.
+    log. A log that ``is_new`` when it gets its first key, with no events and no conversation that has none,
+    holds encrypted payloads only: whoever has no keys cannot put others there. A log that ``holds`` a key
+    already, by its id, must find keys in the store, which are at the ``place`` of that name: none are made
+    beside lost ones.
     """
 
     def __init__(
@@ -72,6 +72,9 @@ class KeyRing:
         self._holds = holds
         self._place = place
         self._mixed = False
+        self._plain_allowed = False
+        self._provider: KeyProvider | None = None
+        self._origin_read: str | None = None
         self._lock = RLock()
         self._secrets: OrderedDict[str, bytes] = OrderedDict()
         self._spare: deque[str] = deque()
@@ -83,15 +86,21 @@ class KeyRing:
         """Nothing of what it holds (S4)."""
         return f"{type(self).__name__}({type(self._store).__name__})"
 
-    @cached_property
+    @property
     def provider(self) -> KeyProvider:
-        """Who wraps the data keys."""
-        return self._make_provider()
+        """Who wraps the data keys. Made once, under a lock that a fork waits for."""
+        if self._provider is None:
+            with self._lock:
+                if self._provider is None:
+                    self._provider = self._make_provider()
+        return self._provider
 
-    @cached_property
+    @property
     def _origin(self) -> str:
         """Whose conversations they are: several ledgers may share a folder of keys."""
-        return self._read_origin()
+        if self._origin_read is None:
+            self._origin_read = self._read_origin()
+        return self._origin_read
 
     # --- data keys ---
 
@@ -101,14 +110,16 @@ class KeyRing:
         They are made in growing batches.
         """
         if not self._encrypts:
-            self._allow_plain()
             return ""
         with self._lock:
             if not self._spare:
                 self._check_not_lost()
                 made = [self._new(secrets.token_hex(16)) for _ in range(self._batch)]
-                begins = self._batch == 1 and self._is_new()
-                self._store.add([*made, self._mark(_ENCRYPTED)] if begins else made)
+                if self._batch == 1:
+                    self._store.add([*made, self._mark(_BEGUN if self._is_new() else _MIXED)])
+                    self._settle()
+                else:
+                    self._store.add(made)
                 self._spare += [key.id for key in made]
                 self._batch = min(2 * self._batch, _MOST_SPARE)
             return self._spare.popleft()
@@ -117,7 +128,9 @@ class KeyRing:
         """Raise :class:`KeyMissing` where the log has keys and the store is empty."""
         if self._batch == 1 and not self._store.count() and not self._store.tombstones():
             held = self._holds()
-            if held is not None:
+            if (
+                held is not None and self._store.find(held) is None
+            ):  # another may have begun just now
                 raise self._missing(held)
 
     def secret(self, key: str) -> bytes:
@@ -133,15 +146,32 @@ class KeyRing:
 
     def may_be_plain(self) -> bool:
         """Whether the log may hold payloads that are not encrypted."""
-        if not self._mixed:
-            found = self._store.find(self._mark(_ENCRYPTED).id)
-            self._mixed = found is None or found.epoch != _ENCRYPTED
-        return self._mixed
+        if self._mixed:
+            return True
+        found = self._store.find(self._mark(_MIXED).id)
+        state = None if found is None else found.epoch
+        # What is not encrypted only when it has events will not be: nobody asks again.
+        self._mixed = state == _MIXED or (state != _ENCRYPTED and not self._is_new())
+        return state != _ENCRYPTED
 
-    def _allow_plain(self) -> None:
-        """Say that the log holds other payloads from now on, before the first of them is stored."""
-        if not self.may_be_plain():
-            self._store.replace([(self._mark(_ENCRYPTED), self._mark(_MIXED))])
+    def allow_plain(self) -> None:
+        """See to it that the log is not taken for one that is encrypted only (S1).
+
+        Before the first payload that is not, when its conversation is known without a key: so either the mark
+        of another process is seen here, or that process sees the conversation before it settles the mark.
+        """
+        while not self._plain_allowed:
+            found = self._store.find(self._mark(_MIXED).id)
+            self._plain_allowed = found is None or found.epoch == _MIXED
+            if found is not None:
+                self._store.replace([(found, self._mark(_MIXED))])
+
+    def _settle(self) -> None:
+        """Say that all is encrypted, where that was begun and the log is still new."""
+        found = self._store.find(self._mark(_BEGUN).id)
+        if found is not None and found.epoch == _BEGUN:
+            settled = self._mark(_ENCRYPTED if self._is_new() else _MIXED)
+            self._store.replace([(found, settled)])
 
     def _mark(self, state: str) -> WrappedKey:
         """What says of this log, of those that share the store, whether all in it is encrypted."""
@@ -152,6 +182,9 @@ class KeyRing:
         if wrapped is None:
             raise self._missing(key)
         if not wrapped.wrapped:
+            self.look()
+            if key in self._erasures().keys:  # since it was looked up
+                raise Erased("the conversation was erased: its key is destroyed")
             raise KeyMissing(f"the data key {key} is empty, and nothing says that it was erased")
         found = self.provider.unwrap(wrapped.epoch, wrapped.wrapped, _context(key))
         self._remember(key, found)
@@ -164,14 +197,19 @@ class KeyRing:
         )
 
     def _new(self, key: str) -> WrappedKey:
-        made = secrets.token_bytes(payloads.KEY_BYTES)
-        epoch, wrapped = self.provider.wrap(made, _context(key))
-        self._remember(key, made)
-        return WrappedKey(key, epoch, wrapped)
+        secret = secrets.token_bytes(payloads.KEY_BYTES)
+        made = self._wrapped(key, secret)
+        self._remember(key, secret)
+        return made
+
+    def _wrapped(self, key: str, secret: bytes) -> WrappedKey:
+        return WrappedKey(key, *self.provider.wrap(secret, _context(key)))
 
     def _remember(self, key: str, secret: bytes) -> None:
+        """Keep it in memory, unless it was erased meanwhile."""
         with self._lock:
-            self._secrets[key] = secret
+            if key not in self._erased.keys:
+                self._secrets[key] = secret
             while len(self._secrets) > _KEPT:
                 self._secrets.popitem(last=False)
 
@@ -186,10 +224,11 @@ class KeyRing:
         return reference in self._erasures().references
 
     def forgotten(self) -> Mapping[str, ErasureState] | None:
-        """The subjects of which nothing is read any more, and how far their erasures have come.
+        """The subjects of which nothing is read any more, as of now, and how far their erasures have come.
 
         ``None`` where there are no keys to tell.
         """
+        self.look()
         found = self._erasures().references
         return found if found or self._store.count() else None
 
@@ -224,6 +263,9 @@ class KeyRing:
         total = sum(number for name, number in self._store.count().items() if name != epoch)
         while found := self._store.older_than(epoch, _BATCH):
             pairs = [(old, self._rewrapped(old)) for old in found]
+            epoch = pairs[-1][
+                1
+            ].epoch  # another may have begun one: what is wrapped under it is not older
             changed = self._store.replace(pairs)
             done += changed
             if progress:
@@ -233,9 +275,7 @@ class KeyRing:
         return done
 
     def _rewrapped(self, key: WrappedKey) -> WrappedKey:
-        context = _context(key.id)
-        secret = self.provider.unwrap(key.epoch, key.wrapped, context)
-        return WrappedKey(key.id, *self.provider.wrap(secret, context))
+        return self._wrapped(key.id, self.provider.unwrap(key.epoch, key.wrapped, _context(key.id)))
 
     def epochs(self) -> KeyEpochs | None:
         """How many data keys are wrapped under each epoch; none where nothing is encrypted yet."""
@@ -248,8 +288,13 @@ class KeyRing:
     # --- erasures (the port) ---
 
     def revision(self) -> int:
-        """A number that changes with every erasure."""
+        """A number that changes with every erasure, as of now."""
+        self.look()
         return self._store.revision()
+
+    def look(self) -> None:
+        """Let what is asked next know of every erasure that was begun by now."""
+        self._store.look()
 
     def check(self, scope: str, conversation: str) -> None:
         """Raise :class:`Erased` for a conversation that was, or is being, erased."""
@@ -280,9 +325,9 @@ class KeyRing:
         self._store.bury(Tombstone(subject.reference, name, subject.key, "begun"))
 
     def _make_name_key(self) -> None:
+        """Not remembered here: another thread or process may have been faster, and what is stored counts."""
         if self._store.find(NAME_KEY) is None:
-            self._store.add([self._new(NAME_KEY)])
-            self._secrets.pop(NAME_KEY, None)  # another process may have been faster
+            self._store.add([self._wrapped(NAME_KEY, secrets.token_bytes(payloads.KEY_BYTES))])
 
     def destroy(self, reference: str) -> None:
         """Destroy the subject's data key."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from compaction_ledger.domain.errors import (
     DamagedLog,
@@ -42,6 +43,60 @@ CREATE TABLE revision (id INTEGER PRIMARY KEY CHECK (id = 0), number INTEGER NOT
 INSERT INTO revision VALUES (0, 0);
 """
 _NEXT_REVISION = "UPDATE revision SET number = number + 1"
+
+
+class _Headers:
+    """The headers of the files that this process has open, in memory: one for each file.
+
+    Whoever closes any descriptor of a file drops all locks that this process has on it, SQLite's own too
+    (https://www.sqlite.org/howtocorrupt.html, 2.2). So a file is opened beside SQLite only while nobody here
+    is connected to it, and what was opened is closed when nobody is any more. ``lock`` is held meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._known: dict[tuple[int, int], tuple[mmap, WeakSet[object]]] = {}
+        forking.watch(self)
+
+    def of(self, path: Path, user: object) -> mmap:
+        """The header of the file, for ``user``, who has just connected to it."""
+        found = path.stat()
+        place = found.st_dev, found.st_ino
+        if place not in self._known:
+            with path.open("rb") as file:
+                header = mmap(file.fileno(), _HEADER_BYTES, access=ACCESS_READ)
+            self._known[place] = header, WeakSet()
+        header, users = self._known[place]
+        users.add(user)
+        self._close_unused()
+        return header
+
+    def drop(self, user: object) -> None:
+        """``user`` is not connected any more."""
+        for _, users in self._known.values():
+            users.discard(user)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        for place, (header, users) in list(self._known.items()):
+            if not users:
+                del self._known[place]
+                header.close()
+
+    def before_fork(self) -> None:
+        """Nobody opens or closes a file meanwhile."""
+        self.lock.acquire()
+
+    def after_fork(self) -> None:
+        """In the parent."""
+        self.lock.release()
+
+    def begin_anew(self) -> None:
+        """In the child, where nobody is connected."""
+        self.lock = Lock()
+
+
+_headers = _Headers()
 
 
 class SQLiteWrappedKeys:
@@ -87,8 +142,8 @@ class SQLiteWrappedKeys:
         with self._writing() as cursor:
             return sum(
                 cursor.execute(
-                    "UPDATE data_keys SET epoch = ?, wrapped = ? WHERE id = ? AND wrapped = ?",
-                    (new.epoch, new.wrapped, old.id, old.wrapped),
+                    "UPDATE data_keys SET epoch = ?, wrapped = ? WHERE (id, epoch, wrapped) = (?, ?, ?)",
+                    (new.epoch, new.wrapped, *old),
                 ).rowcount
                 for old, new in keys
             )
@@ -106,16 +161,23 @@ class SQLiteWrappedKeys:
     def revision(self) -> int:
         """How many changes there were to the erasures; 0 where there is no file yet."""
         header, seen = self._header, self._seen
-        if header is not None and seen is not None and header[_COUNTER] == seen[0]:
-            return seen[1]
+        with suppress(ValueError):  # another thread has closed it just now
+            if header is not None and seen is not None and header[_COUNTER] == seen[0]:
+                return seen[1]
         with self._reading() as connection:
-            if connection is None:
+            if connection is None or self._header is None:
                 return 0
-            header = self._header
-            counter = b"" if header is None else header[_COUNTER]  # before what is read under it
-            ((number,),) = connection.execute("SELECT number FROM revision").fetchall()
-            self._seen = (counter, number)
+            # Until it ends nobody writes to the file; what a killed writer has left is undone in it first.
+            connection.execute("BEGIN")
+            try:
+                ((number,),) = connection.execute("SELECT number FROM revision").fetchall()
+                self._seen = (self._header[_COUNTER], number)
+            finally:
+                connection.rollback()
             return int(number)
+
+    def look(self) -> None:
+        """Every look sees what there is now."""
 
     def tombstones(self) -> Sequence[Tombstone]:
         """Every erasure."""
@@ -199,9 +261,14 @@ class SQLiteWrappedKeys:
         if self._closed:
             raise StoreUnavailable(f"{self.path} was closed")
         if self._connection is None:
-            self._connection = self._connect()
-            with self.path.open("rb") as file:
-                self._header = mmap(file.fileno(), _HEADER_BYTES, access=ACCESS_READ)
+            with _headers.lock:
+                connection = self._connect()
+                try:
+                    self._header = _headers.of(self.path, self)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._connection = connection
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -210,7 +277,9 @@ class SQLiteWrappedKeys:
             uri += "?mode=ro"
         else:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            with suppress(FileExistsError):  # what may be in use is not even opened
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                os.close(os.open(self.path, flags, 0o600))
         connection = sqlite3.connect(
             uri, uri=True, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS
         )
@@ -267,6 +336,8 @@ class SQLiteWrappedKeys:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            with _headers.lock:
+                _headers.drop(self)
 
     def before_fork(self) -> None:
         """SQLite's locks are a process's own: nothing open goes over to the child."""

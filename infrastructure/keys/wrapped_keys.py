@@ -40,7 +40,14 @@ class WrappedKeys(Protocol):
         ...
 
     def revision(self) -> int:
-        """A number that grows with every erasure. Cheap: it is asked for with every use of a key."""
+        """A number that grows with every erasure. Cheap: it is asked for with every use of a key.
+
+        It may be as of a moment ago, unless :meth:`look` was called.
+        """
+        ...
+
+    def look(self) -> None:
+        """Let the next :meth:`revision` tell of every erasure that was begun by now."""
         ...
 
     def tombstones(self) -> Sequence[Tombstone]:

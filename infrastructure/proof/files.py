@@ -115,7 +115,10 @@ def locked(path: Path, seconds: float = LOCK_SECONDS) -> Generator[None]:
                 break
         yield
     finally:
-        os.close(descriptor)
+        try:  # a child that was forked meanwhile has the file open, too: to close ours would leave it locked
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

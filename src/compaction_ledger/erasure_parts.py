@@ -39,9 +39,12 @@ def stored_ring(
         try:
             return provider_named(text, folder, create=False)
         except KeyMissing:
-            if read_only or any(subject.key for subject in recorder.subjects().values()):
-                raise
-        return provider_named(text, folder, create=True)
+            may_begin = not read_only and not any(one.key for one in recorder.subjects().values())
+        # Another process may have begun just now: it makes the keyring before a conversation gets a key.
+        return provider_named(text, folder, create=may_begin)
+
+    def is_new() -> bool:
+        return not recorder.head()[0] and all(one.key for one in recorder.subjects().values())
 
     url = data_keys_url(settings)
     keys: WrappedKeys = (
@@ -54,7 +57,7 @@ def stored_ring(
         keys,
         origin=lambda: recorder.head()[1],
         encrypts=settings.encryption == "on" and not read_only,
-        is_new=lambda: not recorder.head()[0],
+        is_new=is_new,
         holds=lambda: next((one.key for one in recorder.subjects().values() if one.key), None),
         place=str(folder / DATA_KEYS) if url is None else "the database of data keys",
     )

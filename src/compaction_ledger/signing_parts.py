@@ -29,9 +29,9 @@ def log_signer(parts: Parts) -> LogSigner:
     is made on purpose only.
     """
     keys = signer_keys(parts)
-    if not keys.active_keys() and (
-        parts.tree.was_announced() or checkpoint_folder(parts).newest() is not None
-    ):
+    # In this order: another process may make the first key just now, before it signs with it.
+    was_signed = parts.tree.was_announced() or checkpoint_folder(parts).newest() is not None
+    if was_signed and not keys.active_keys():
         raise KeyMissing(
             f"this log was signed before, and its signer's key is not in {_places(parts).keys}: bring it "
             "back; or put the public key that signed before into the file verifier-keys there, and make a "

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from backends import Backend, SQLiteBackend
+from backends import Backend, PostgresBackend, SQLiteBackend
 from erasures import RUN, TURNS, fill_everything
-from histories import SCOPE, Worker, fill, present_job
+from histories import SCOPE, Worker, bring_in, fill, present_job
+from interleaving import just_after, just_before
+from key_stores import database_of_keys
+from pydantic import SecretStr
 from window_runs import growing, window_on
 
-from compaction_ledger import Ledger
+from compaction_ledger import Ledger, signing_parts
 from compaction_ledger.composition import Parts, history_search
 from compaction_ledger.domain.erasure import (
     ErasedFact,
     ErasureCompleted,
     ErasureRequested,
 )
-from compaction_ledger.domain.errors import Erased, KeyMissing, UnknownConversation
+from compaction_ledger.domain.errors import (
+    Erased,
+    InvalidSetting,
+    KeyMissing,
+    UnknownConversation,
+)
 from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.transcript import NewMessage, NewRun
@@ -203,6 +211,167 @@ def test_a_worker_that_was_at_it_is_refused(filled: Ledger, parts: Parts, backen
         worker.finish()
     assert filled.size() == size
     assert filled.verify().findings == ()
+
+
+# --- beside an erasure in another process ---
+
+
+@pytest.fixture
+def distant(tmp_path: Path) -> Iterator[SQLiteBackend]:
+    """A ledger whose data keys lie in a database: what another process erases is not seen at once there."""
+    settings = Settings(data_keys=SecretStr(database_of_keys()))
+    store = SQLiteBackend(tmp_path, settings=settings)
+    yield store
+    store.close()
+
+
+def stand_still(parts: Parts) -> None:
+    """In this session no time passes: it sees of others' erasures what it asks for."""
+    assert parts.ring is not None
+    raw: Any = parts.ring._store
+    if hasattr(raw, "_look_seconds"):
+        raw._clock = lambda: 0.0
+        raw.look()
+        raw.revision()
+
+
+def two_conversations(backend: Backend) -> None:
+    """With two ranges that are summarized."""
+    parts = backend.open()
+    for conversation in (GONE, KEPT):
+        fill(parts, 40, conversation)
+        bring_in(parts, present_job(parts, 0, conversation=conversation))
+
+
+EVENTS: dict[str, Callable[[Ledger], object]] = {
+    "events": lambda ledger: list(ledger.events()),
+    "a rebuild": lambda ledger: ledger.rebuild(),
+    "catching up": lambda ledger: ledger.catch_up(),
+    "verification": lambda ledger: ledger.verify(),
+}
+
+
+@pytest.mark.parametrize("what", EVENTS)
+def test_who_reads_the_log_while_a_conversation_is_erased_is_told_that_it_was(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """It looked what is erased before the erasure, and looks for the key behind it."""
+    two_conversations(backend)
+    parts = backend.open()
+    erase_before_the_key_is_found(parts, backend.open(), monkeypatch)
+    EVENTS[what](Ledger(parts, Settings()))
+    ledger = Ledger(backend.open(), Settings())
+    ledger.catch_up()
+    assert {row.conversation for row in ledger.ranges()} == {KEPT}
+    assert ledger.verify().findings == ()
+    assert any(isinstance(entry.fact, ErasedFact) for entry in ledger.events())
+
+
+def test_the_history_of_what_is_erased_meanwhile_is_refused(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_conversations(backend)
+    parts = backend.open()
+    erase_before_the_key_is_found(parts, backend.open(), monkeypatch)
+    with pytest.raises(Erased):
+        Ledger(parts, Settings()).history(GONE, from_pair=0, scope=SCOPE)
+
+
+def test_a_state_of_what_is_erased_meanwhile_is_refused(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_conversations(backend)
+    parts = backend.open()
+    erase_before_the_key_is_found(parts, backend.open(), monkeypatch)
+    with pytest.raises(Erased):
+        parts.context.log.load(RangeKey(SCOPE, GONE, 0))
+
+
+def test_what_is_erased_during_an_export_is_not_shown(
+    store: PostgresBackend | SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:  # K5
+    """As what was erased before it is not: unless a checkpoint stands for the request, it cannot be told."""
+    two_conversations(store)
+    parts = store.open()
+    settings = Settings(checkpoints_folder=store.folder / "checkpoints")
+    place = store.url if isinstance(store, PostgresBackend) else store.path
+    with Ledger.open(place, settings=settings) as ledger:
+        signing_parts.log_signer(ledger._parts).sign()
+        erase_before_the_key_is_found(ledger._parts, parts, monkeypatch)
+        with pytest.raises(InvalidSetting, match="erased after the checkpoint"):
+            ledger.export(store.folder / "bundle.zip")
+        signing_parts.log_signer(ledger._parts).sign()
+        assert ledger.export(store.folder / "bundle.zip").exported.events == 4
+
+
+def erase_before_the_key_is_found(
+    parts: Parts, other: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one erases when the key of what it erases is looked for next."""
+    raw: Any = parts.context.log
+    ring: Any = parts.ring
+    key = raw.named(SCOPE, GONE).key
+    ring._secrets.clear()
+    find = ring._store.find
+
+    def find_late(wanted: str) -> Any:
+        if wanted == key:
+            monkeypatch.setattr(ring._store, "find", find)
+            Ledger(other, Settings()).erase(GONE, scope=SCOPE)
+        return find(wanted)
+
+    monkeypatch.setattr(ring._store, "find", find_late)
+
+
+def test_lines_written_beside_an_erasure_elsewhere_do_not_stay(
+    distant: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_conversations(distant)
+    parts, other = distant.open(), Ledger(distant.open(), Settings())
+    raw: Any = parts.transcripts
+    stand_still(parts)
+    just_before(monkeypatch, raw._store, "append", lambda: other.erase(GONE, scope=SCOPE))
+    with pytest.raises(Erased):
+        parts.transcripts.append(SCOPE, GONE, [NewMessage("n", "r", "user", "A late secret.")])
+    assert (SCOPE, GONE) not in set(raw._store.conversations())
+
+
+def test_a_claim_beside_an_erasure_elsewhere_gets_no_new_reference(
+    distant: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, other = distant.open(), Ledger(distant.open(), Settings())
+    fill(parts, 40, GONE)
+    worker = Worker(parts, present_job(parts, 0, conversation=GONE))
+    stand_still(parts)
+    just_before(monkeypatch, parts.ring, "fresh", lambda: other.erase(GONE, scope=SCOPE))
+    with pytest.raises(Erased):
+        worker.claim()
+    assert other.size() == 2
+
+
+def test_a_rebuild_beside_an_erasure_elsewhere_keeps_nothing_of_it(
+    distant: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_conversations(distant)
+    parts, other = distant.open(), Ledger(distant.open(), Settings())
+    ledger = Ledger(parts, Settings())
+    ledger.catch_up()
+    stand_still(parts)
+    just_after(monkeypatch, parts.context.log, "read", lambda: other.erase(GONE, scope=SCOPE))
+    ledger.rebuild()
+    raw: Any = parts.read_models
+    assert {row.conversation for row in raw._store.ranges()} == {KEPT}
+
+
+def test_verification_beside_an_erasure_elsewhere_finds_nothing(distant: SQLiteBackend) -> None:
+    two_conversations(distant)
+    parts, other = distant.open(), Ledger(distant.open(), Settings())
+    ledger = Ledger(parts, Settings())
+    ledger.catch_up()
+    stand_still(parts)
+    other.erase(GONE, scope=SCOPE)
+    assert ledger.verify().findings == ()
+    assert any(isinstance(entry.fact, ErasedFact) for entry in ledger.events())
 
 
 @pytest.mark.slow_on("postgres")

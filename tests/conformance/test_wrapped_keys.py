@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
-from key_stores import STORES, folder_ring, memory_ring
+from interleaving import just_after, just_before
+from key_stores import STORES, folder_ring, memory_ring, two_sessions
 
 from compaction_ledger.domain.erasure import Subject
 from compaction_ledger.domain.errors import (
@@ -40,6 +43,24 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WrappedKey
     made.close()
 
 
+@pytest.fixture(params=STORES)
+def sessions(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[WrappedKeys, WrappedKeys]]:
+    """Two on one store, in which no time passes."""
+    one, other = two_sessions(request.param, tmp_path)
+    yield one, other
+    one.close()
+    other.close()
+
+
+def rings_on(sessions: tuple[WrappedKeys, WrappedKeys]) -> tuple[KeyRing, KeyRing]:
+    """A ring on each, as two processes have them."""
+    provider = MemoryKeyProvider()
+    one, other = (KeyRing(lambda: provider, store) for store in sessions)
+    return one, other
+
+
 def wrapped(number: int, epoch: str = "1", secret: bytes = b"wrapped") -> WrappedKey:
     return WrappedKey(f"{number:032x}", epoch, secret)
 
@@ -66,6 +87,7 @@ def test_keys_of_other_epochs_are_replaced_only_where_they_are_as_they_were(
     stale = wrapped(2, "1", b"as it was before")
     pairs = [(wrapped(1), wrapped(1, "2", b"new")), (stale, wrapped(2, "2", b"new"))]
     assert store.replace(pairs) == 1
+    assert store.replace([(wrapped(2, "9"), wrapped(2, "2", b"new"))]) == 0
     assert store.find(wrapped(1).id) == wrapped(1, "2", b"new")
     assert store.find(wrapped(2).id) == wrapped(2)
 
@@ -100,6 +122,39 @@ def test_every_session_sees_a_revision_at_once(tmp_path: Path) -> None:
     assert other.revision() == 2
     one.close()
     other.close()
+
+
+def test_a_look_sees_what_another_session_did(
+    sessions: tuple[WrappedKeys, WrappedKeys],
+) -> None:  # S3
+    one, other = sessions
+    other.add([wrapped(1)])
+    acts: list[Callable[[], None]] = [
+        lambda: other.bury(Tombstone("r-1", b"name", wrapped(1).id, "begun")),
+        lambda: other.destroy("r-1"),
+        lambda: other.complete("r-1"),
+    ]
+    for act in acts:
+        before = one.revision()
+        act()
+        one.look()
+        assert one.revision() > before
+
+
+def test_a_look_that_began_before_an_erasure_is_not_what_is_known_behind_it(
+    sessions: tuple[WrappedKeys, WrappedKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:  # S3
+    """One thread has read the number, and has not noted it yet; another one erases, in the same process."""
+    store: Any = sessions[0]
+    ring = KeyRing(MemoryKeyProvider, store)
+    subject = SUBJECT._replace(key=ring.fresh())
+    store.look()
+    if hasattr(store, "_read"):
+        just_after(monkeypatch, store, "_read", lambda: ring.begin(subject))
+        store.revision()
+    else:  # nothing is noted that another thread might have changed
+        ring.begin(subject)
+    assert ring.was_erased(subject.scope, subject.conversation)
 
 
 def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -239,6 +294,39 @@ def test_from_the_beginning_of_an_erasure_nothing_is_read_in_any_process(tmp_pat
     other.close()
 
 
+def test_what_is_erased_while_its_key_is_looked_for_is_erased_and_not_missing(
+    sessions: tuple[WrappedKeys, WrappedKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:  # S3
+    ring, other = rings_on(sessions)
+    key = other.fresh()
+    ring.check("tenant", "c-1")
+
+    def erase() -> None:
+        other.begin(SUBJECT._replace(key=key))
+        other.destroy(SUBJECT.reference)
+
+    just_before(monkeypatch, sessions[0], "find", erase)
+    with pytest.raises(Erased):
+        ring.secret(key)
+
+
+def test_a_key_that_is_destroyed_while_it_is_opened_does_not_stay_in_memory(
+    sessions: tuple[WrappedKeys, WrappedKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:  # S3
+    ring, other = rings_on(sessions)
+    key = other.fresh()
+
+    def erase() -> None:  # another thread
+        ring.begin(SUBJECT._replace(key=key))
+        ring.destroy(SUBJECT.reference)
+
+    just_after(monkeypatch, ring.provider, "unwrap", erase)
+    ring.secret(key)
+    assert key not in ring._secrets
+    with pytest.raises(Erased):
+        ring.secret(key)
+
+
 def test_names_are_not_to_be_guessed(tmp_path: Path) -> None:
     """What is kept of a name is made with a key: of two ledgers it is not the same."""
     names: list[bytes] = []
@@ -285,6 +373,44 @@ def test_a_rotation_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
     told = ring.epochs()
     assert told is not None
     assert sum(told.data_keys.values()) == told.data_keys[told.current]
+
+
+def test_wrapping_anew_ends_although_another_begins_an_epoch_meanwhile(
+    sessions: tuple[WrappedKeys, WrappedKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:  # S2
+    ring, other = rings_on(sessions)
+    stored = {ring.encrypt(ring.fresh(), *PLACE, b"{}") for _ in range(3)}
+    epochs = ring.epochs()
+    assert epochs is not None
+    ring.rotate()
+    just_before(monkeypatch, ring.provider, "unwrap", other.rotate)
+    rounds: list[int] = []
+
+    def count(done: int, total: int) -> None:
+        rounds.append(done)
+        assert len(rounds) < 10
+
+    assert ring.rewrap(count) == sum(epochs.data_keys.values())
+    told = ring.epochs()
+    assert told is not None
+    assert sum(told.data_keys.values()) == told.data_keys[told.current]
+    assert {other.decrypt(*PLACE, one) for one in stored} == {b"{}"}
+
+
+def test_two_threads_that_rotate_a_provider_in_memory_begin_two_epochs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # S2
+    provider = MemoryKeyProvider()
+    kept: list[tuple[str, bytes]] = []
+
+    def rotate_and_wrap() -> None:
+        provider.rotate()
+        kept.append(provider.wrap(b"s" * 32, b"context"))
+
+    just_before(monkeypatch, secrets, "token_bytes", rotate_and_wrap)
+    provider.rotate()
+    assert provider.unwrap(*kept[0], b"context") == b"s" * 32
+    assert len(provider.epochs()) == 3
 
 
 def test_nothing_secret_is_shown(tmp_path: Path) -> None:

@@ -28,12 +28,15 @@ def file_store(folder: Path) -> WrappedKeys:
     return SQLiteWrappedKeys(folder / "data-keys.db")
 
 
+def database_of_keys() -> str:
+    """The URL of a schema for data keys, which is not there yet."""
+    url = everyday_database()
+    return f"{url}{'&' if '?' in url else '?'}schema=keys_{secrets.token_hex(6)}"
+
+
 def database_store(_folder: Path) -> WrappedKeys:
     """In a database of its own schema."""
-    url = everyday_database()
-    schema = f"keys_{secrets.token_hex(6)}"
-    address = parse_address(f"{url}{'&' if '?' in url else '?'}schema={schema}")
-    return PostgresWrappedKeys(Database(address), look_seconds=0)
+    return PostgresWrappedKeys(Database(parse_address(database_of_keys())), look_seconds=0)
 
 
 STORES: dict[str, Callable[[Path], WrappedKeys]] = {
@@ -41,6 +44,21 @@ STORES: dict[str, Callable[[Path], WrappedKeys]] = {
     "file": file_store,
     "postgres": database_store,
 }
+
+
+def two_sessions(store: str, folder: Path) -> tuple[WrappedKeys, WrappedKeys]:
+    """Two sessions on one store. Neither sees by mere waiting what the other does."""
+    if store == "memory":
+        keys = MemoryWrappedKeys()
+        return keys, keys
+    if store == "file":
+        return file_store(folder), file_store(folder)
+    address = parse_address(database_of_keys())
+    one, other = (
+        PostgresWrappedKeys(Database(address), clock=lambda: 0.0, look_seconds=1.0)
+        for _ in range(2)
+    )
+    return one, other
 
 
 def folder_ring(folder: Path) -> KeyRing:
