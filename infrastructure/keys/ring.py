@@ -128,9 +128,8 @@ class KeyRing:
         """Raise :class:`KeyMissing` where the log has keys and the store is empty."""
         if self._batch == 1 and not self._store.count() and not self._store.tombstones():
             held = self._holds()
-            if (
-                held is not None and self._store.find(held) is None
-            ):  # another may have begun just now
+            # Asked for once more: another may have begun just now.
+            if held is not None and self._store.find(held) is None:
                 raise self._missing(held)
 
     def secret(self, key: str) -> bytes:
@@ -263,9 +262,10 @@ class KeyRing:
         total = sum(number for name, number in self._store.count().items() if name != epoch)
         while found := self._store.older_than(epoch, _BATCH):
             pairs = [(old, self._rewrapped(old)) for old in found]
-            epoch = pairs[-1][
-                1
-            ].epoch  # another may have begun one: what is wrapped under it is not older
+            _, newest = pairs[-1]
+            epoch = (
+                newest.epoch
+            )  # another may have begun one: what is wrapped under it is not older
             changed = self._store.replace(pairs)
             done += changed
             if progress:
