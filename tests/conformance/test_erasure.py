@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from erasures import RUN, TURNS, fill_everything
 from histories import SCOPE, Worker, fill, present_job
 from window_runs import growing, window_on
 
-from compaction_ledger import Ledger
+from compaction_ledger import Ledger, Pace
 from compaction_ledger.composition import Parts, history_search
 from compaction_ledger.domain.erasure import (
     ErasedFact,
@@ -23,8 +23,10 @@ from compaction_ledger.domain.erasure import (
 from compaction_ledger.domain.errors import Erased, KeyMissing, UnknownConversation
 from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.work import Backlog, Found
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.erasing import Resumed
 
@@ -249,6 +251,103 @@ def test_lines_written_while_a_conversation_is_erased_do_not_stay(
         parts.transcripts.append(SCOPE, GONE, [NewMessage("n", "r", "user", "A late secret.")])
     raw: Any = parts.eraser.stores["transcripts"]
     assert (SCOPE, GONE) not in set(raw._store.conversations())
+
+
+@pytest.fixture
+def lined(parts: Parts) -> Ledger:
+    """Two conversations of a few lines."""
+    fill(parts, 2, KEPT)
+    fill(parts, 2, GONE)
+    return Ledger(parts, Settings())
+
+
+def test_a_notice_beside_an_erasure_leaves_no_name_on_the_work_list(
+    lined: Ledger, parts: Parts
+) -> None:
+    """It looked before the erasure began, and is stored when that has passed by."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    notice = raw.notice
+
+    def erase_and_notice(places: Iterable[tuple[str, str]]) -> int:
+        raw.notice = notice
+        lined.erase(GONE, scope=SCOPE)
+        return int(notice(places))
+
+    raw.notice = erase_and_notice
+    lined.notice([(SCOPE, GONE), (SCOPE, KEPT)])
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+    assert lined.notice([(SCOPE, GONE), (SCOPE, KEPT)]) == 0  # from now on it is no news
+    assert lined.notice([(SCOPE, GONE), (SCOPE, "c-new")]) == 1
+    assert list(raw.places()) == [(SCOPE, KEPT), (SCOPE, "c-new")]
+
+
+class Listed:
+    """Transcripts of a host that lists its conversations, and reads them from the embedded ones."""
+
+    def __init__(self, transcripts: Transcripts) -> None:
+        self.conversation = transcripts.conversation
+        self.revision = transcripts.revision
+
+    def conversations(self) -> Iterable[tuple[str, str]]:
+        return [(SCOPE, GONE), (SCOPE, KEPT)]
+
+
+@pytest.mark.parametrize("which", ["embedded", "a host's"])
+def test_a_discovery_beside_an_erasure_leaves_no_name_on_the_work_list(
+    lined: Ledger, parts: Parts, which: str
+) -> None:
+    """It found the conversation before the erasure began."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    notice = raw.notice_changed
+
+    def erase_and_notice(page: Sequence[Found], view: str | None) -> int:
+        raw.notice_changed = notice
+        lined.erase(GONE, scope=SCOPE)
+        return int(notice(page, view))
+
+    raw.notice_changed = erase_and_notice
+    transcripts = parts.transcripts if which == "embedded" else Listed(parts.transcripts)
+    parts.work.discover(transcripts)
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+    # What lists it still, or has its lines again, is no news from then on.
+    assert parts.work.discover(Listed(parts.transcripts)) == 0
+    held: Any = parts.transcripts
+    held.unguarded.append(SCOPE, GONE, [NewMessage("n", "r", "user", "Back.")])
+    assert parts.work.discover(parts.transcripts) == 0
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+
+
+def test_what_a_late_writer_left_on_the_work_list_is_taken_away(
+    lined: Ledger, parts: Parts
+) -> None:
+    """It was killed before it could take it back; or the list was put back from before (S3)."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    lined.erase(GONE, scope=SCOPE)
+    assert lined.verify().findings == ()
+    raw.notice([(SCOPE, GONE)])
+    assert lined.erasure_leftovers() == [(SCOPE, GONE)]
+    assert ["work list" in one.message for one in lined.verify().findings] == [True]
+    assert lined.resume_erasures() == Resumed((), (), 1)
+    assert list(raw.places()) == []
+    assert lined.verify().findings == ()
+
+
+def test_a_worker_forgets_what_was_erased_since_it_was_noticed(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """An error of nobody: it is not counted, and not tried again."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    lined.erase(GONE, scope=SCOPE)
+    raw.notice([(SCOPE, GONE)])
+    backend.clock.advance(1)
+    served = lined.work(pace=Pace(threads=1, until_idle=True))
+    assert "failures" not in served.counts
+    assert lined.backlog() == Backlog()
+    assert list(raw.places()) == [(SCOPE, KEPT)]
 
 
 def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:

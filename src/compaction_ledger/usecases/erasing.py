@@ -39,7 +39,8 @@ class Resumed:
     """What was left to do.
 
     ``erasures`` were begun and are complete now. A backup had brought back the keys of the references that
-    are ``destroyed_again``, and lines of so many conversations that are ``forgotten_again``.
+    are ``destroyed_again``, and so many conversations, by lines or on the work list, that are
+    ``forgotten_again``.
     """
 
     erasures: tuple[Erasure, ...]
@@ -53,8 +54,8 @@ class Eraser:
 
     ``scrub`` sees to it that deleted rows leave no trace in the ledger's files. ``check_allowed`` raises
     where whoever asks may not erase: before anything is noted, since that cannot be taken back.
-    ``conversations`` are those that have lines, erased or not, and ``is_known`` says whether anything is
-    stored of one.
+    ``conversations`` are those that have lines, or are on the work list, erased or not; one may come twice.
+    ``is_known`` says whether anything is stored of one.
     """
 
     log: ErasableLog
@@ -98,8 +99,12 @@ class Eraser:
             )
 
     def leftovers(self) -> Sequence[tuple[str, str]]:
-        """Conversations that were erased and have lines again: a database was put back from before (S3)."""
-        return [place for place in self.conversations() if self.erasures.was_erased(*place)]
+        """Conversations that were erased and have lines again, or are on the work list (S3).
+
+        A database was put back from before, or a writer was killed before it took back what it wrote.
+        """
+        found = (place for place in self.conversations() if self.erasures.was_erased(*place))
+        return list(dict.fromkeys(found))
 
     def finding(self) -> Finding | None:
         """That there are leftovers, for verification; nothing of erasures that are under way just now."""
@@ -108,7 +113,8 @@ class Eraser:
             return None
         left = len(first & set(self.leftovers()))
         message = (
-            f"{left} erased conversations have lines among the transcripts: run `erase --resume`"
+            f"{left} erased conversations have lines among the transcripts, or are on the work list: "
+            "run `erase --resume`"
         )
         return Finding("erasure", message) if left else None
 
