@@ -283,7 +283,11 @@ class LedgerLog(Application[UUID]):
 
         To destroy that one would leave them readable, and say that they were erased.
         """
-        others = self.sealed.keys_of(subject.reference) - {subject.key}
+        named = self.sealed.keys_of(subject.reference)
+        subject = self.with_key(
+            subject
+        )  # it may have got one since, before the event that names it
+        others = named - {subject.key}
         if others:
             raise DamagedLog(
                 f"reference {subject.reference} has the key {subject.key or 'none'}, and events of it name "

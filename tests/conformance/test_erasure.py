@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from backends import Backend, SQLiteBackend
@@ -19,6 +19,7 @@ from compaction_ledger.domain.erasure import (
     ErasedFact,
     ErasureCompleted,
     ErasureRequested,
+    Subject,
 )
 from compaction_ledger.domain.errors import Erased, KeyMissing, UnknownConversation
 from compaction_ledger.domain.history import HistoryQuery
@@ -232,6 +233,32 @@ def test_a_worker_that_is_given_a_key_while_its_conversation_is_erased_is_refuse
     assert [one.state for one in raw.sealed.subjects().values() if one.is_named] == []
 
 
+def test_an_erasure_beside_the_first_claim_takes_its_key_for_no_damage(
+    parts: Parts, backend: Backend
+) -> None:
+    """It knows the conversation without a key, and finds the first event, which names one."""
+    fill(parts, 40, GONE)
+    other = backend.open()
+    worker = Worker(other, present_job(other, 0, conversation=GONE))
+    log: Any = parts.context.log
+    check = log.check_key
+
+    def claim_and_check(subject: Subject) -> None:
+        log.check_key = check
+        worker.claim()
+        check(subject)
+
+    log.check_key = claim_and_check
+    ledger = Ledger(parts, Settings())
+    ledger.erase(GONE, scope=SCOPE)
+    assert [type(entry.fact) for entry in ledger.events()] == [
+        ErasedFact,
+        ErasureRequested,
+        ErasureCompleted,
+    ]
+    assert ledger.verify().findings == ()
+
+
 def test_lines_written_while_a_conversation_is_erased_do_not_stay(
     filled: Ledger, parts: Parts
 ) -> None:
@@ -368,6 +395,58 @@ def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:
     assert sum(not row.payload for row in rows) == done.blanked
     assert not any(b"apple" in row.payload for row in rows)
     later.close()
+    store.close()
+
+
+def test_payloads_that_are_removed_during_a_verification_are_no_damage(tmp_path: Path) -> None:
+    """It looked who is erased before the erasure began, and comes to the events behind it (S3)."""
+    store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
+    plain = store.open()
+    for name in (GONE, KEPT):
+        fill(plain, 40, name)
+        Worker(plain, present_job(plain, 0, conversation=name)).complete()
+    later = replace(store, settings=Settings())
+    one, other = later.open(), Ledger(later.open(), Settings())
+    ledger, raw = Ledger(one, Settings()), cast(Any, one.context.log).sealed
+    ledger.catch_up()
+    rows = raw.plain_rows
+
+    def erase_and_read(start: int, limit: int) -> object:
+        raw.plain_rows = rows
+        assert other.erase(GONE, scope=SCOPE).blanked == 3
+        return rows(start, limit)
+
+    raw.plain_rows = erase_and_read
+    assert ledger.verify().findings == ()
+    assert not [row for row in raw.rows(0, 3) if row.payload]
+    later.close()
+    store.close()
+
+
+def test_the_first_plain_payload_during_a_verification_is_no_damage(tmp_path: Path) -> None:
+    """All were encrypted when it began (S1)."""
+    store = SQLiteBackend(tmp_path)
+    parts = store.open()
+    for name in (GONE, KEPT):
+        fill(parts, 40, name)
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    plain = replace(store, settings=Settings(encryption="off"))
+    other = plain.open()
+    worker = Worker(other, present_job(other, 0, conversation=KEPT))
+    one = store.open()
+    ledger, raw = Ledger(one, Settings()), cast(Any, one.context.log).sealed
+    ledger.catch_up()
+    rows = raw.plain_rows
+
+    def claim_and_read(start: int, limit: int) -> object:
+        raw.plain_rows = rows
+        worker.claim()
+        return rows(start, limit)
+
+    raw.plain_rows = claim_and_read
+    assert ledger.verify().findings == ()
+    assert [row.payload[:1] == b"{" for row in raw.rows(0, 2)] == [False, True]
+    plain.close()
     store.close()
 
 
