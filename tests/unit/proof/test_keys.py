@@ -51,13 +51,30 @@ def test_k1_many_who_make_the_first_key_have_one(folder: Path) -> None:
     together = Barrier(8)
 
     def made(_: int) -> bytes:
-        together.wait()
+        together.wait(60)
         (signer,) = SignerKeys(folder, NAME).signers()
         return signer.key_id
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(made, range(8)))) == 1
     assert sorted(path.name for path in folder.iterdir()) == [PRIVATE]
+
+
+def test_k1_the_first_key_is_made_beside_one_who_rotates(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds the lock takes the other's temporary file for what a dead writer left behind."""
+    link = os.link
+    rotated: list[VerifierKey] = []
+
+    def rotate_and_link(source: Path, path: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        rotated.append(SignerKeys(folder, NAME).rotate())
+        link(source, path)
+
+    monkeypatch.setattr(os, "link", rotate_and_link)
+    (signer,) = SignerKeys(folder, NAME).signers()
+    assert [signer.verifier_key] == rotated == list(SignerKeys(folder, NAME).active_keys())
 
 
 def test_k2_go_s_private_key_is_read(folder: Path) -> None:
