@@ -26,6 +26,7 @@ from eventsourcing.utils import Environment, EnvType
 
 from compaction_ledger.domain.erasure import (
     ERASURE_EVENTS,
+    ErasedFact,
     ErasureCompleted,
     ErasureFact,
     ErasureRequested,
@@ -178,15 +179,19 @@ class LedgerLog(Application[UUID]):
     def deliver(self, delivery: Delivery) -> int:
         """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
         if isinstance(delivery, RequestDelivered):
-            subject = self._subject(delivery.scope, delivery.conversation)
+            place = (delivery.scope, delivery.conversation)
+            subject = self._subject(*place)
             stream = delivery_stream(subject.reference, delivery.delivery_id)
         else:
-            subject = self._subject(delivery.window.scope, delivery.window.conversation)
+            place = (delivery.window.scope, delivery.window.conversation)
+            subject = self._subject(*place)
             stream = window_delivery_stream(subject.reference, delivery.delivery_id)
         try:
             return self._save([StreamEvent(stream, 1, delivery, subject.key)], subject)[0]
         except ConcurrentAppend:
             (recorded,) = self.stream(stream.hex)
+        if isinstance(recorded.fact, ErasedFact):
+            raise _erased(*place)
         if recorded.fact != delivery:
             raise DifferentResult(
                 f"delivery {delivery.delivery_id} was recorded with another content"

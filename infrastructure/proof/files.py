@@ -63,8 +63,8 @@ def replace(path: Path, data: bytes, mode: int = 0o644) -> None:
 def create(path: Path, data: bytes, mode: int = 0o644, *, by_way_of: Path | None = None) -> bool:
     """Make the file at ``path``; False where there is one, which is left as it is.
 
-    It is first written in the folder ``by_way_of``, on the same disk, or beside ``path``. Who holds the lock of
-    that folder may take it for what a dead writer left behind: then it is written again.
+    It is first written in the folder ``by_way_of``, on the same disk, or beside ``path``. Who holds the lock
+    of that folder may take it for what a dead writer left behind: then it is written again.
     """
     for left in reversed(range(_TRIES)):
         with _temporary(path, data, mode, by_way_of) as temporary:

@@ -88,8 +88,8 @@ def export(
             parts.exported, head, older, selection, stated, archive, progress=progress
         )
         archive.finish()
-    with path.open("rb") as written:
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
+        file.seek(0)  # not by its name: another export may have that by then
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     later = parts.tree.head()[0] - made.size
     return AuditBundle(path, digest, made, tuple(keys), later)
 

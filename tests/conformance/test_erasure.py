@@ -22,6 +22,7 @@ from compaction_ledger.domain.erasure import (
     Subject,
 )
 from compaction_ledger.domain.errors import Erased, KeyMissing, UnknownConversation
+from compaction_ledger.domain.facts import Delivery
 from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.domain.log import RangeKey
 from compaction_ledger.domain.ports import Transcripts
@@ -282,9 +283,9 @@ def test_lines_written_while_a_conversation_is_erased_do_not_stay(
 
 @pytest.fixture
 def lined(parts: Parts) -> Ledger:
-    """Two conversations of a few lines."""
-    fill(parts, 2, KEPT)
-    fill(parts, 2, GONE)
+    """Two conversations of thirty pairs."""
+    fill(parts, 30, KEPT)
+    fill(parts, 30, GONE)
     return Ledger(parts, Settings())
 
 
@@ -375,6 +376,108 @@ def test_a_worker_forgets_what_was_erased_since_it_was_noticed(
     assert "failures" not in served.counts
     assert lined.backlog() == Backlog()
     assert list(raw.places()) == [(SCOPE, KEPT)]
+
+
+class Killed(BaseException):
+    """Nothing comes behind it."""
+
+
+def kill_when_begun(step: str) -> None:
+    if step == "begun":
+        raise Killed
+
+
+def test_who_resumes_leaves_to_others_what_they_begin_meanwhile(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """Else an erasure would be noted as complete, and its key would be there for ever."""
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    other = Ledger(backend.open(), Settings())
+    log: Any = parts.context.log
+    unfinished = log.unfinished
+
+    def look_and_begin(*words: object) -> object:
+        log.unfinished = unfinished
+        found = unfinished(*words)
+        with pytest.raises(Killed):
+            other.erase(GONE, scope=SCOPE, on_step=kill_when_begun)
+        return found
+
+    log.unfinished = look_and_begin
+    assert lined.resume_erasures() == Resumed((), (), 1)  # its lines, which nobody reads any more
+    ring: Any = parts.ring
+    (tombstone,) = ring._store.tombstones()
+    assert tombstone.state == "begun"
+    assert ring._store.find(tombstone.key).wrapped
+    (done,) = lined.resume_erasures().erasures
+    assert done.reference == tombstone.reference
+    assert not ring._store.find(tombstone.key).wrapped
+    assert lined.verify().findings == ()
+
+
+def test_what_another_erases_meanwhile_had_not_come_back(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """Who resumes has asked the keys what was erased, and then finds one more in the log."""
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    other = Ledger(backend.open(), Settings())
+    ring: Any = parts.ring
+    references = ring.references
+
+    def look_and_erase() -> list[str]:
+        ring.references = references
+        found = list(references())
+        other.erase(GONE, scope=SCOPE)
+        return found
+
+    ring.references = look_and_erase
+    assert lined.resume_erasures() == Resumed((), (), 0)
+
+
+def test_a_delivery_that_is_recorded_again_beside_an_erasure_is_refused(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """It is another only because it was erased."""
+    other = Ledger(backend.open(), Settings())
+    log: Any = parts.context.log
+    stream, deliver = log.stream, log.deliver
+    given: list[Delivery] = []
+
+    def keep(delivery: Delivery) -> int:
+        given.append(delivery)
+        return int(deliver(delivery))
+
+    def erase_and_read(name: str) -> object:
+        log.stream = stream
+        other.erase(GONE, scope=SCOPE)
+        return stream(name)
+
+    log.deliver = keep
+    lined.record_delivery(lined.assemble(GONE, scope=SCOPE, budget=10**6))
+    log.stream = erase_and_read
+    with pytest.raises(Erased):
+        deliver(given[0])
+    with pytest.raises(Erased):
+        deliver(given[0])
+
+
+def test_of_two_who_erase_the_later_is_told_that_it_was_erased(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """It looked before the other began, and then nothing is known of the conversation."""
+    other = Ledger(backend.open(), Settings())
+    ring: Any = parts.ring
+    was_erased = ring.was_erased
+
+    def look_and_erase(scope: str, conversation: str) -> bool:
+        found = bool(was_erased(scope, conversation))
+        ring.was_erased = was_erased
+        other.erase(GONE, scope=SCOPE)
+        return found
+
+    ring.was_erased = look_and_erase
+    with pytest.raises(Erased):
+        lined.erase(GONE, scope=SCOPE)
 
 
 def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ class Eraser:
             self._forget([(scope, conversation)])
             self.erasures.check(scope, conversation)
         if not unknown and not self.is_known(scope, conversation):
+            self.erasures.check(scope, conversation)  # it may be known no more by now
             raise UnknownConversation(
                 f"nothing is known of conversation {conversation!r} in scope {scope!r}; "
                 "to keep it away all the same, say so (--unknown)"
@@ -136,12 +137,17 @@ class Eraser:
         """
         self.check_allowed()
         self.erasures.check_keys(self.log.known_keys())
+        pending = list(self.erasures.pending())  # what others begin from now on is theirs
+        nameless = self.log.nameless()  # before the keys are asked: they know of it first
         begun = set(self.erasures.references())
-        again = [one for one in self.log.nameless() if one.reference not in begun]
+        again = [one for one in nameless if one.reference not in begun]
         for subject in again:  # the keys are older than the database
             self.erasures.bury(subject)
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
-        for reference in self.erasures.pending():  # all is done, and nobody noted it
+        still = set(self.erasures.pending())
+        for reference in (
+            one for one in pending if one in still
+        ):  # all is done, and nobody noted it
             self.scrub()
             self.erasures.complete(reference)
         leftovers = self.leftovers()
