@@ -30,7 +30,7 @@ from compaction_ledger.domain.takeover import NewThread, ThreadChanges
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.domain.window.keys import WindowKey
 from compaction_ledger.domain.window.window_state import WindowState
-from compaction_ledger.domain.work import Backlog, WorkItem
+from compaction_ledger.domain.work import Backlog, Found, WorkItem
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -337,6 +337,10 @@ class Gate(Protocol):
         ...
 
 
+NoticeGuard = Callable[[Sequence[Found], Callable[[Sequence[Found]], int]], int]
+"""Called with a page of what was found, and with what notices it; returns for how many that is news."""
+
+
 class WorkList(Protocol):
     """Which conversations to look at next, for any number of workers: a hint, never a decision (W3, A8).
 
@@ -351,13 +355,18 @@ class WorkList(Protocol):
         ...
 
     def discover(
-        self, transcripts: Transcripts, *, view: str | None = None, every: float = 0.0
+        self,
+        transcripts: Transcripts,
+        *,
+        view: str | None = None,
+        every: float = 0.0,
+        guard: NoticeGuard | None = None,
     ) -> int | None:
         """Notice the conversations whose revision is not the one that was looked at; returns how many.
 
         With ``view`` also those that were looked at under another one, if ``every`` is zero, or else once
         an hour. Where no revision is kept, all are noticed that do not wait for a time. ``None``, and nothing
-        was done, where somebody began less than ``every`` seconds ago.
+        was done, where somebody began less than ``every`` seconds ago. The ``guard`` may leave some out.
         """
         ...
 
@@ -389,6 +398,10 @@ class WorkList(Protocol):
 
     def forget(self, scope: str, conversation: str) -> None:
         """Delete whatever is known of a conversation."""
+        ...
+
+    def places(self) -> Iterable[tuple[str, str]]:
+        """Every scope and conversation that is known, due or not."""
         ...
 
     def backlog(self) -> Backlog:

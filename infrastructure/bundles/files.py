@@ -6,23 +6,24 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO
 
 from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.infrastructure.proof.files import translated
 
 
 @contextmanager
-def whole_file(path: Path, *, replace: bool) -> Generator[BinaryIO]:
+def whole_file(path: Path, *, replace: bool) -> Generator[BufferedRandom]:
     """A file to be written, which gets its name once it is complete and on the disk.
 
     Only its owner may read it. Unless ``replace``, a file of that name is left as it is: raises
-    :class:`InvalidSetting`, at the beginning, or at the end where it came meanwhile.
+    :class:`InvalidSetting`, at the beginning, or at the end where it came meanwhile. Also where there is no
+    folder for it; kinds of :class:`StoreError` where none can be made in it.
     """
     if not replace and os.path.lexists(path):
         raise InvalidSetting("there is a file already: --force replaces it", place=str(path))
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    temporary = Path(name)
+    number, temporary = _begun(path)
     try:
         with os.fdopen(number, "w+b") as file:
             yield file
@@ -33,6 +34,17 @@ def whole_file(path: Path, *, replace: bool) -> Generator[BinaryIO]:
         with suppress(FileNotFoundError):
             temporary.unlink()
     _keep_name(path.parent)
+
+
+def _begun(path: Path) -> tuple[int, Path]:
+    """A new file beside ``path``."""
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InvalidSetting(f"there is no folder {path.parent}", place=str(path)) from error
+    except OSError as error:
+        raise translated(error, path) from error
+    return number, Path(name)
 
 
 def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:

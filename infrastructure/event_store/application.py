@@ -179,15 +179,19 @@ class LedgerLog(Application[UUID]):
     def deliver(self, delivery: Delivery) -> int:
         """Record a delivery, in a stream of its own; the same one again has the index it has (A2)."""
         if isinstance(delivery, RequestDelivered):
-            subject = self._subject(delivery.scope, delivery.conversation)
+            place = (delivery.scope, delivery.conversation)
+            subject = self._subject(*place)
             stream = delivery_stream(subject.reference, delivery.delivery_id)
         else:
-            subject = self._subject(delivery.window.scope, delivery.window.conversation)
+            place = (delivery.window.scope, delivery.window.conversation)
+            subject = self._subject(*place)
             stream = window_delivery_stream(subject.reference, delivery.delivery_id)
         try:
             return self._save([StreamEvent(stream, 1, delivery, subject.key)], subject)[0]
         except ConcurrentAppend:
             (recorded,) = self.stream(stream.hex)
+        if isinstance(recorded.fact, ErasedFact):
+            raise _erased(*place)
         if recorded.fact != delivery:
             raise DifferentResult(
                 f"delivery {delivery.delivery_id} was recorded with another content"
@@ -287,7 +291,11 @@ class LedgerLog(Application[UUID]):
 
         To destroy that one would leave them readable, and say that they were erased.
         """
-        others = self.sealed.keys_of(subject.reference) - {subject.key}
+        named = self.sealed.keys_of(subject.reference)
+        subject = self.with_key(
+            subject
+        )  # it may have got one since, before the event that names it
+        others = named - {subject.key}
         if others:
             raise DamagedLog(
                 f"reference {subject.reference} has the key {subject.key or 'none'}, and events of it name "

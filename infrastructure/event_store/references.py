@@ -22,6 +22,7 @@ class Subjects(Protocol):
     """Where references are looked up."""
 
     def subjects(self) -> Mapping[str, Subject]: ...
+    def subject_of(self, reference: str) -> Subject | None: ...
 
 
 class References:
@@ -29,7 +30,8 @@ class References:
 
     They stand outside the seal. Who changes them makes the ledger forget, or mix up, whole conversations.
     Others may write meanwhile: a reference is stored before the first event that names it, and a key before
-    the first that it encrypts, so what does not fit to what was there at first is looked up again.
+    the first that it encrypts; a conversation is marked as erased before a payload of it is removed. So what
+    does not fit to what was there at first is looked up again.
     """
 
     def __init__(self, log: Subjects, payloads: PayloadReader) -> None:
@@ -77,7 +79,7 @@ class References:
             if not self._has_key(subject, key) and (subject, key) not in self._told:
                 self._told.add((subject, key))
                 yield Finding("key", f"reference {subject} does not stand for the key {key}", index)
-        elif not self._may_be_plain:
+        elif not self._is_plain_allowed():
             yield Finding("plain", "it is not encrypted, as all of this log is", index)
         elif subject in self._encrypted:
             yield Finding("plain", "it is not encrypted, as this conversation is before it", index)
@@ -89,7 +91,15 @@ class References:
         except (DamagedLog, AttributeError, TypeError):
             return False
         known = self._known.get(fields[8])
+        if known is None or known.state != "erased":  # it may be by now
+            known = self._log.subject_of(fields[8])
         return known is not None and known.state == "erased"
+
+    def _is_plain_allowed(self) -> bool:
+        """Whether payloads may be plain. Whoever stores the first one meanwhile says so before."""
+        if not self._may_be_plain:
+            self._may_be_plain = self._payloads.may_be_plain()
+        return self._may_be_plain
 
     def check_erasures(self) -> Iterator[Finding]:
         """Whether exactly those are erased that the log says are, here and by the keys (S3).

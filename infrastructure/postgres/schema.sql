@@ -136,21 +136,25 @@ BEGIN
         WHERE s.name = {schema}.conversation_name(of_scope, of_conversation));
 END $$;
 
--- The subject of a conversation; the reference that is given is kept where it has none, and so is the key.
+-- The subject of a conversation; the reference that is given is kept where it has none, and so is the key. Of one
+-- whose name an erasure has forgotten between two of the statements nothing is recorded any more (CL004).
 CREATE FUNCTION {schema}.subject_with_key(of_scope text, of_conversation text, new_reference text, new_key text)
 RETURNS {schema}.subjects LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     of_name bytea := {schema}.conversation_name(of_scope, of_conversation);
-    found {schema}.subjects;
+    known {schema}.subjects;
 BEGIN
     INSERT INTO {schema}.subjects (name, scope, conversation, reference, key)
         VALUES (of_name, of_scope, of_conversation, new_reference, new_key)
         ON CONFLICT (name) DO NOTHING;
     UPDATE {schema}.subjects AS s SET key = new_key WHERE s.name = of_name AND s.key = '' AND s.state = 'live';
-    SELECT * INTO STRICT found FROM {schema}.subjects AS s WHERE s.name = of_name;
-    RETURN found;
+    SELECT * INTO known FROM {schema}.subjects AS s WHERE s.name = of_name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the conversation was erased' USING ERRCODE = 'CL004';
+    END IF;
+    RETURN known;
 END $$;
 
 -- What an erasure does beside being recorded. It is for the owner of the ledger: no role is given these.

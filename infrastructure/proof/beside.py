@@ -35,13 +35,17 @@ class BesideFolder:
         return files.read(self._cosigned(size), MAX_NOTE)
 
     def keep_cosigned(self, size: int, note: bytes) -> None:
-        """Keep it; it becomes the newest, unless another has become that."""
+        """Keep it; its signatures come to the newest, unless another has become that.
+
+        Another may have kept what others signed meanwhile: no signature is lost.
+        """
         with self._published.locked():
             files.make_folder(self._folder / COSIGNED)
-            files.replace(self._cosigned(size), note)
+            kept = _merged(note, self.cosigned(size))
+            files.replace(self._cosigned(size), kept)
             newest = self._published.newest()
-            if newest is not None and parse_note(newest).text == parse_note(note).text:
-                files.replace(self._folder / NEWEST, note)
+            if newest is not None and parse_note(newest).text == parse_note(kept).text:
+                files.replace(self._folder / NEWEST, _merged(newest, kept))
 
     def timestamp(self, size: int) -> bytes | None:
         """The time stamp of the copy."""
@@ -56,3 +60,15 @@ class BesideFolder:
 
     def _timestamp(self, size: int) -> Path:
         return self._folder / COPIES / f"{size:d}{TIMESTAMP}"
+
+
+def _merged(note: bytes, other: bytes | None) -> bytes:
+    """A note with the signatures of those who signed only the other, if that is of the same checkpoint."""
+    known = parse_note(note)
+    found = known if other is None else parse_note(other)
+    if found.text != known.text:
+        return note
+    signed = {(one.name, one.key_id) for one in known.signatures}
+    return known.and_signed(
+        one for one in found.signatures if (one.name, one.key_id) not in signed
+    ).encode()

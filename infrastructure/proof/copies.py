@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compaction_ledger.domain.errors import StoreError
@@ -12,6 +13,12 @@ from compaction_ledger.domain.proof.heads import Evidence, KnownHead, head_in
 from compaction_ledger.domain.proof.notes import MAX_NOTE, NoteVerifier
 from compaction_ledger.infrastructure.proof import files
 from compaction_ledger.infrastructure.proof.folder import COPIES, NEWEST
+
+ReadHead = Callable[[Sequence[NoteVerifier]], Evidence]
+"""A checkpoint that was read, and is yet to be checked with the keys that are known then.
+
+In this order: a new key is known before it signs, and may sign at any time.
+"""
 
 _is_size = re.compile("0|[1-9][0-9]{0,18}").fullmatch
 
@@ -33,30 +40,28 @@ def published_heads(
 ) -> Iterator[Evidence]:
     """The copies of these sizes, each read when it is asked for."""
     for size in sizes:
-        found = _head(folder / COPIES / f"{size:d}", verifiers)
+        found = read_head(folder / COPIES / f"{size:d}")(verifiers)
         if isinstance(found, KnownHead) and found.size != size:
             yield Finding("checkpoint", f"{found.source} is of {found.size} events")
         else:
             yield found
 
 
-def newest_head(folder: Path, verifiers: Sequence[NoteVerifier]) -> Evidence | None:
+def read_newest(folder: Path) -> ReadHead | None:
     """The checkpoint that was published last."""
     path = folder / NEWEST
-    return _head(path, verifiers) if path.exists() else None
+    return read_head(path) if path.exists() else None
 
 
-def given_head(path: Path, verifiers: Sequence[NoteVerifier]) -> Evidence:
+def read_head(path: Path) -> ReadHead:
     """The checkpoint in a file."""
-    return _head(path, verifiers)
-
-
-def _head(path: Path, verifiers: Sequence[NoteVerifier]) -> Evidence:
     source = f"the checkpoint {path}"
     try:
         data = files.read(path, MAX_NOTE)
     except StoreError as error:
-        return Finding("checkpoint", f"it cannot be read: {error}")
-    if data is None:
-        return Finding("checkpoint", f"there is no file {path}")
-    return head_in(source, data, verifiers)
+        return _told(f"it cannot be read: {error}")
+    return _told(f"there is no file {path}") if data is None else partial(head_in, source, data)
+
+
+def _told(message: str) -> ReadHead:
+    return lambda _: Finding("checkpoint", message)

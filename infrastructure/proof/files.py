@@ -25,6 +25,7 @@ except ImportError:  # pragma: no cover - not on POSIX
 
 LOCK_SECONDS = 30.0
 _TEMPORARY = ".tmp-"
+_TRIES = 100
 
 
 def read(path: Path, limit: int) -> bytes | None:
@@ -62,14 +63,21 @@ def replace(path: Path, data: bytes, mode: int = 0o644) -> None:
 def create(path: Path, data: bytes, mode: int = 0o644, *, by_way_of: Path | None = None) -> bool:
     """Make the file at ``path``; False where there is one, which is left as it is.
 
-    It is first written in the folder ``by_way_of``, on the same disk, or beside ``path``.
+    It is first written in the folder ``by_way_of``, on the same disk, or beside ``path``. Who holds the lock
+    of that folder may take it for what a dead writer left behind: then it is written again.
     """
-    with _temporary(path, data, mode, by_way_of) as temporary:
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        return True
+    for left in reversed(range(_TRIES)):
+        with _temporary(path, data, mode, by_way_of) as temporary:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            except FileNotFoundError:
+                if temporary.exists() or not path.parent.is_dir() or not left:
+                    raise
+            else:
+                return True
+    raise AssertionError  # the last try returns or raises
 
 
 def move(source: Path, path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from compaction_ledger.domain.errors import UnknownConversation
+from compaction_ledger.domain.errors import Erased, UnknownConversation
 from compaction_ledger.domain.identifiers import check_id
-from compaction_ledger.domain.ports import Transcripts
+from compaction_ledger.domain.ports import NoticeGuard, Transcripts
 from compaction_ledger.domain.work import Found
 
 PAGE = 1_000
@@ -53,6 +54,7 @@ def discover(
     *,
     view: str | None,
     every: float,
+    guard: NoticeGuard | None = None,
 ) -> int | None:
     """Notice what changed in the pages, which are read one by one; ``None`` where it is not the time.
 
@@ -64,8 +66,9 @@ def discover(
     if every and view is not None and not store.begin_period(f"view {view}", VIEW_SECONDS):
         view = None
     began, found = store.now(), 0
+    notice = partial(store.notice_changed, view=view)
     for page in pages(view):
-        found += store.notice_changed(page, view)
+        found += notice(page) if guard is None else guard(page, notice)
         if every:
             store.extend_period(_DISCOVERY, every)
     if every:
@@ -92,7 +95,7 @@ def _with_revisions(transcripts: Transcripts, page: Iterable[tuple[str, str]]) -
     for scope, conversation in page:
         try:
             yield Found(scope, conversation, transcripts.revision(scope, conversation))
-        except UnknownConversation:  # deleted meanwhile
+        except (UnknownConversation, Erased):  # deleted meanwhile
             continue
 
 

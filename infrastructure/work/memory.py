@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
 
-from compaction_ledger.domain.ports import Transcripts
+from compaction_ledger.domain.ports import NoticeGuard, Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem, give_turns, present_turn
 from compaction_ledger.infrastructure.work.discovery import (
     SECOND,
@@ -64,9 +64,14 @@ class MemoryWorkList:
         return news
 
     def discover(
-        self, transcripts: Transcripts, *, view: str | None = None, every: float = 0.0
+        self,
+        transcripts: Transcripts,
+        *,
+        view: str | None = None,
+        every: float = 0.0,
+        guard: NoticeGuard | None = None,
     ) -> int | None:
-        return discover(self, lambda _: pages_of(transcripts), view=view, every=every)
+        return discover(self, lambda _: pages_of(transcripts), view=view, every=every, guard=guard)
 
     def take(self, holder: str, limit: int, lease_seconds: float) -> Sequence[WorkItem]:
         taken: list[WorkItem] = []
@@ -113,6 +118,10 @@ class MemoryWorkList:
     def forget(self, scope: str, conversation: str) -> None:
         with self._lock:
             self._entries.pop((scope, conversation), None)
+
+    def places(self) -> Iterable[tuple[str, str]]:
+        with self._lock:
+            return sorted(self._entries)
 
     def backlog(self) -> Backlog:
         with self._lock:

@@ -11,11 +11,12 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from compaction_ledger.domain.ports import Transcripts
+from compaction_ledger.domain.ports import NoticeGuard, Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem
 from compaction_ledger.infrastructure.postgres.database import Database, Lost, Values
 from compaction_ledger.infrastructure.postgres.hints import HintListener, HintSender
 from compaction_ledger.infrastructure.work.discovery import (
+    PAGE,
     SECOND,
     checked_places,
     discover,
@@ -34,6 +35,7 @@ _CHANGED = "SELECT scope, conversation, revision FROM {schema}.changed_work(%s, 
 _TAKE = "SELECT scope, conversation, failures FROM {schema}.take_work(%s, %s, %s, %s, %s)"
 _LOOKED = "SELECT {schema}.note_look(%s, %s, %s, %s, %s, %s, %s::integer)"
 _FORGET = "SELECT {schema}.forget_work(%s, %s, %s)"
+_PLACES = "SELECT name, scope, conversation FROM {schema}.work_items WHERE name > %s ORDER BY name LIMIT %s"
 _BEGIN = "SELECT {schema}.begin_work_period(%s, %s)"
 _EXTEND = "SELECT {schema}.extend_work_period(%s, %s)"
 _CLOCK = "SELECT {schema}.store_clock()"
@@ -111,6 +113,16 @@ class PostgresWorkList:
         """A connection that listens; behind a pooler in transaction mode nothing is heard on it."""
         return HintListener(self._database.address, heard)
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Every scope and conversation that is known, read page by page as they are taken."""
+        after = b""
+        while True:
+            rows = self._call(_PLACES, after, PAGE)
+            yield from ((scope, conversation) for _, scope, conversation in rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
+
     def backlog(self) -> Backlog:
         """How much there is to do."""
         ((due, leased, waiting, oldest, failing),) = self._call(_BACKLOG)
@@ -119,20 +131,36 @@ class PostgresWorkList:
     # --- discovery ---
 
     def discover(
-        self, transcripts: Transcripts, *, view: str | None = None, every: float = 0.0
+        self,
+        transcripts: Transcripts,
+        *,
+        view: str | None = None,
+        every: float = 0.0,
+        guard: NoticeGuard | None = None,
     ) -> int | None:
         """Notice the conversations whose revision is not the one that was looked at."""
-        if transcripts is self._embedded:
-            return discover(self, self._changed_pages, view=view, every=every)
-        return discover(self, lambda _: pages_of(transcripts), view=view, every=every)
+
+        def pages(view: str | None) -> Iterator[Sequence[Found]]:
+            if transcripts is self._embedded:
+                return self._changed_pages(view)
+            return pages_of(transcripts)
+
+        return discover(self, pages, view=view, every=every, guard=guard)
 
     def _changed_pages(self, view: str | None) -> Iterator[Sequence[Found]]:
-        """What changed, until that is all; what has been noticed of it does not come again."""
+        """What changed, until that is all; what has been noticed of it does not come again.
+
+        What was erased, and is back by a backup, is not noticed: that alone is no reason to ask again.
+        """
+        before: list[Values] = []
         for _ in range(_ROUNDS):
             rows = self._call(_CHANGED, view, CHANGED_AT_ONCE)
+            if rows == before:
+                return
             yield from in_pages([Found(*row) for row in rows])
             if len(rows) < CHANGED_AT_ONCE:
                 return
+            before = rows
 
     def notice_changed(self, page: Sequence[Found], view: str | None) -> int:
         """Notice those of a page that were not looked at as they are now; how many."""

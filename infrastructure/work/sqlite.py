@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from compaction_ledger.domain.ports import Transcripts
+from compaction_ledger.domain.ports import NoticeGuard, Transcripts
 from compaction_ledger.domain.work import Backlog, Found, WorkItem, give_turns, present_turn
 from compaction_ledger.infrastructure.sqlite.database import Database
 from compaction_ledger.infrastructure.sqlite.formats import statements
@@ -47,6 +47,10 @@ _TAKE = (
     "WHERE scope = ? AND conversation = ?"
 )
 _TURN = "UPDATE work_items SET turn = ?, holder = NULL, taking = NULL WHERE scope = ? AND conversation = ?"
+_PLACES = (
+    "SELECT scope, conversation FROM work_items WHERE (scope, conversation) > (?, ?) "
+    "ORDER BY scope, conversation LIMIT ?"
+)
 _PRESENT = (
     "SELECT (SELECT min(turn) FROM work_items WHERE turn IS NOT NULL), "
     "(SELECT max(last_turn) FROM work_scopes)"
@@ -132,6 +136,19 @@ class SQLiteWorkList:
             )
         )
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Every scope and conversation that is known, read page by page as they are taken."""
+        if not self._has_tables():
+            return
+        after = ("", "")
+        while True:
+            with self._database.transaction(commit=False) as cursor:
+                page: list[tuple[str, str]] = cursor.execute(_PLACES, (*after, PAGE)).fetchall()
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1]
+
     def backlog(self) -> Backlog:
         """How much there is to do."""
         if not self._has_tables():
@@ -149,13 +166,22 @@ class SQLiteWorkList:
     # --- discovery ---
 
     def discover(
-        self, transcripts: Transcripts, *, view: str | None = None, every: float = 0.0
+        self,
+        transcripts: Transcripts,
+        *,
+        view: str | None = None,
+        every: float = 0.0,
+        guard: NoticeGuard | None = None,
     ) -> int | None:
         """Notice the conversations whose revision is not the one that was looked at."""
         self._write(lambda _: None)  # so that there are tables to compare with
-        if transcripts is self._embedded:
-            return discover(self, self._changed_pages, view=view, every=every)
-        return discover(self, lambda _: pages_of(transcripts), view=view, every=every)
+
+        def pages(view: str | None) -> Iterator[Sequence[Found]]:
+            if transcripts is self._embedded:
+                return self._changed_pages(view)
+            return pages_of(transcripts)
+
+        return discover(self, pages, view=view, every=every, guard=guard)
 
     def _changed_pages(self, view: str | None) -> Iterator[Sequence[Found]]:
         after = ("", "")

@@ -7,7 +7,7 @@ import platform
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -48,6 +48,7 @@ from compaction_ledger.infrastructure.erasure.transcripts import (
     GuardedTranscripts,
     GuardedTranscriptStore,
 )
+from compaction_ledger.infrastructure.erasure.work import GuardedWorkList
 from compaction_ledger.infrastructure.event_store.application import LedgerLog
 from compaction_ledger.infrastructure.event_store.codec import STORED_NAMES
 from compaction_ledger.infrastructure.event_store.envelope import ENVELOPE_FORMAT
@@ -501,7 +502,8 @@ def parts_of(  # noqa: PLR0913 - the parts
     """
     local = LocalAdmission(settings.attempts_at_once)
     tree = MemoryTree(log.sealed) if tree is None else tree
-    work = work or MemoryWorkList(log.now)
+    listed = work or MemoryWorkList(log.now)
+    work = listed if ring is None else GuardedWorkList(listed, ring)
     told = telemetry()
     gauges = Gauges(log, read_models, work)
     told.observe(gauges)
@@ -513,7 +515,7 @@ def parts_of(  # noqa: PLR0913 - the parts
             "transcripts": transcripts,
             "originals": originals,
             "history": history,
-            "work": work,
+            "work": listed,
             "read_models": FollowedReadModels(read_models, log),
         }
         held = (
@@ -522,7 +524,8 @@ def parts_of(  # noqa: PLR0913 - the parts
             else transcripts
         )
         known = partial(_is_known, held, originals)
-        eraser = Eraser(log, ring, stores, scrub, check_may_erase, held.conversations, known)
+        everywhere = partial(_everywhere, held, listed)
+        eraser = Eraser(log, ring, stores, scrub, check_may_erase, everywhere, known)
         originals = GuardedOriginals(originals, ring)
         history = GuardedHistoryIndex(history, ring)
         read_models = GuardedReadModels(read_models, ring)
@@ -553,6 +556,12 @@ def parts_of(  # noqa: PLR0913 - the parts
         exported=log.exported(tree),
         places=places,
     )
+
+
+def _everywhere(transcripts: Transcripts, work: WorkList) -> Iterator[tuple[str, str]]:
+    """Every conversation that has lines, or is on the work list; some twice."""
+    yield from transcripts.conversations()
+    yield from work.places()
 
 
 def _is_known(

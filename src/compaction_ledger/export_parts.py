@@ -74,11 +74,12 @@ def export(
     :class:`UnknownConversation`, and kinds of :class:`StoreError` and :class:`DamagedLog`.
     """
     selection = _selection(parts, chosen)
+    newest = _newest(parts, checkpoint, sign=sign)
+    before = _older(parts, newest.size)
+    # Asked for last: a new key is known before it signs.
     verifiers = () if parts.places is None else signing_parts.signer_keys(parts).verifiers()
-    head = _checkpoint(parts, checkpoint, verifiers, sign=sign)
-    if sign:  # which may have made the first key
-        verifiers = signing_parts.signer_keys(parts).verifiers()
-    older = _older(parts, head, verifiers)
+    head = _checked(newest, verifiers)
+    older = [_checked(read, verifiers) for read in before]
     keys = [str(verifier.verifier_key) for verifier in verifiers]
     stated = Stated(keys, [], parts.context.policy, parts.context.registry)
     with whole_file(path, replace=replace) as file:
@@ -87,8 +88,8 @@ def export(
             parts.exported, head, older, selection, stated, archive, progress=progress
         )
         archive.finish()
-    with path.open("rb") as written:
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
+        file.seek(0)  # not by its name: another export may have that by then
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     later = parts.tree.head()[0] - made.size
     return AuditBundle(path, digest, made, tuple(keys), later)
 
@@ -102,40 +103,54 @@ def _selection(parts: Parts, chosen: Chosen) -> Selection:
     return Selection(subject, chosen.envelopes, chosen.openings)
 
 
-def _checkpoint(
-    parts: Parts, given: Path | None, verifiers: Sequence[NoteVerifier], *, sign: bool
-) -> Published:
+class _Read(NamedTuple):
+    """A checkpoint as it was read at ``place``, and with the signatures of witnesses, where that is kept."""
+
+    data: bytes
+    place: str
+    cosigned: bytes | None
+
+    @property
+    def size(self) -> int:
+        """How many events it is of."""
+        return parse_checkpoint(parse_note(self.data).text).size
+
+
+def _newest(parts: Parts, given: Path | None, *, sign: bool) -> _Read:
+    """What is exported: the checkpoint in a file, a new one, or the newest."""
     if given is not None:
         if sign:
             raise InvalidSetting("either a checkpoint that there is, or a new one", place="sign")
-        return _published(read_note(given), verifiers, str(given))
+        return _Read(read_note(given), str(given), None)
     if sign:
-        signed = signing_parts.log_signer(parts).sign()
-        keys = signing_parts.signer_keys(parts).verifiers()
-        return _witnessed(parts, Published(signed.checkpoint, signed.data), keys)
+        return _read(parts, signing_parts.log_signer(parts).sign().data, "the new checkpoint")
     data = None if parts.places is None else signing_parts.checkpoint_folder(parts).newest()
     if data is None:
         raise InvalidSetting(f"nothing was signed yet: {SIGN_FIRST}", place="checkpoint")
-    return _witnessed(parts, _published(data, verifiers, "the newest checkpoint"), verifiers)
+    return _read(parts, data, "the newest checkpoint")
 
 
-def _older(parts: Parts, head: Published, verifiers: Sequence[NoteVerifier]) -> Sequence[Published]:
+def _older(parts: Parts, below: int) -> Sequence[_Read]:
     if parts.places is None:
         return []
-    notes = published_notes(parts.places.checkpoints / COPIES, head.checkpoint.size)
-    return [
-        _witnessed(parts, _published(data, verifiers, str(path)), verifiers) for path, data in notes
-    ]
+    notes = published_notes(parts.places.checkpoints / COPIES, below)
+    return [_read(parts, data, str(path)) for path, data in notes]
 
 
-def _witnessed(parts: Parts, known: Published, verifiers: Sequence[NoteVerifier]) -> Published:
-    """The same checkpoint with the signatures of witnesses, where they are kept beside it."""
+def _read(parts: Parts, data: bytes, place: str) -> _Read:
+    known = _Read(data, place, None)
     if parts.places is None:
         return known
-    path = parts.places.checkpoints / COSIGNED / str(known.checkpoint.size)
-    if not path.is_file():
+    path = parts.places.checkpoints / COSIGNED / str(known.size)
+    return known._replace(cosigned=read_note(path)) if path.is_file() else known
+
+
+def _checked(read: _Read, verifiers: Sequence[NoteVerifier]) -> Published:
+    """The checkpoint, with the signatures of witnesses where they are of the same."""
+    known = _published(read.data, verifiers, read.place)
+    if read.cosigned is None:
         return known
-    found = _published(read_note(path), verifiers, str(path))
+    found = _published(read.cosigned, verifiers, f"{read.place}, cosigned")
     return found if found.checkpoint == known.checkpoint else known
 
 

@@ -647,7 +647,8 @@ class Ledger:
         return self._eraser().erase(scope, conversation, on_step, unknown=unknown)
 
     def erasure_leftovers(self) -> Sequence[tuple[str, str]]:
-        """Conversations that were erased, and have lines again since a database was put back (S3)."""
+        """Conversations that were erased, and have lines again or are on the work list: a database was put
+        back from before (S3)."""
         return self._eraser().leftovers()
 
     def resume_erasures(self, *, on_step: OnStep | None = None) -> Resumed:

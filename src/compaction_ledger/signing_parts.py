@@ -43,7 +43,7 @@ def log_signer(parts: Parts) -> LogSigner:
 
 def prover(parts: Parts) -> Prover:
     """What proves, by the newest checkpoint of this ledger."""
-    return Prover(parts.tree, checkpoint_folder(parts), signer_keys(parts).verifiers())
+    return Prover(parts.tree, checkpoint_folder(parts), signer_keys(parts).verifiers)
 
 
 def _places(parts: Parts) -> Places:

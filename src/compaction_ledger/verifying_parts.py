@@ -22,10 +22,10 @@ from compaction_ledger.domain.proof.checkpoints import open_checkpoint
 from compaction_ledger.domain.proof.heads import Evidence, KnownHead, in_order, size_of
 from compaction_ledger.domain.proof.notes import ED25519, NoteVerifier
 from compaction_ledger.infrastructure.proof.copies import (
-    given_head,
-    newest_head,
     published_heads,
     published_sizes,
+    read_head,
+    read_newest,
 )
 from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Verifier
 from compaction_ledger.infrastructure.witness.client import HttpWitness
@@ -82,17 +82,18 @@ def _published(
 ) -> Iterator[Evidence]:
     """The signed heads of the given files, or else of the ledger's folder; in order."""
     if against.checkpoints:
+        given = [read_head(path) for path in against.checkpoints]
         verifiers = given_keys or signer_keys(parts).verifiers()
         if not verifiers:
             raise InvalidSetting("no key is known that they could be checked with", place="key")
-        return iter(in_order(given_head(path, verifiers) for path in against.checkpoints))
+        return iter(in_order(checked(verifiers) for checked in given))
     if parts.places is None:
         return iter(())
     folder = parts.places.checkpoints
     try:
         sizes = published_sizes(folder)
-        newest = (folder / "checkpoint").exists()
-        if not sizes and not newest:
+        newest = read_newest(folder)
+        if not sizes and newest is None:
             return iter(())
         verifiers = given_keys or signer_keys(parts).verifiers()
     except StoreError as error:
@@ -101,8 +102,7 @@ def _published(
     if not verifiers:
         why = f"there are checkpoints in {folder}, and no key is known to check them with"
         return iter((Finding("checkpoint", why),))
-    last = newest_head(folder, verifiers)
-    others: Iterable[Evidence] = () if last is None else (last,)
+    others: Iterable[Evidence] = () if newest is None else (newest(verifiers),)
     return heapq.merge(published_heads(folder, sizes, verifiers), others, key=size_of)
 
 

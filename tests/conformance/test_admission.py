@@ -350,14 +350,23 @@ def test_given_the_answer_is_lost_when_admitted_then_one_slot_is_taken(
     assert admission.in_use() == 0
 
 
-@pytest.fixture
-def outage(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+class Outage(list[Exception]):
     """What the database answers, from the first; as if nothing else could be had of it."""
-    errors: list[Exception] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: list[str] = []
+        """By which threads it was met."""
+
+
+@pytest.fixture
+def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
+    errors = Outage()
     asked = Database.try_call
 
     def fail(database: Database, statement: Any, parameters: Sequence[Any]) -> Any:
         if errors:
+            errors.met.append(threading.current_thread().name)
             raise errors[0]
         return asked(database, statement, parameters)
 
@@ -366,7 +375,7 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
 
 
 def test_given_the_store_cannot_be_asked_when_admitted_then_it_is_a_store_error(
-    shared: Shared, outage: list[Exception]
+    shared: Shared, outage: Outage
 ) -> None:
     admission = shared.process()
     outage.append(StoreUnavailable("gone"))
@@ -379,13 +388,14 @@ def test_given_the_store_cannot_be_asked_when_admitted_then_it_is_a_store_error(
 @pytest.mark.slow
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), Lost(StoreUnavailable("gone"))])
 def test_given_an_outage_when_it_ends_then_slots_are_renewed_and_those_given_back_are_free(
-    shared: Shared, outage: list[Exception], error: Exception
+    shared: Shared, outage: Outage, error: Exception
 ) -> None:
     admission = shared.process(3, lease_seconds=0.5)
     kept, given_back = taken(admission), taken(admission)
     outage.append(error)
     given_back()  # raises nothing: it must not stand in the way of what an attempt came to
-    time.sleep(0.5)  # the thread meets the outage
+    this = threading.current_thread().name
+    wait_until(lambda: any(name != this for name in outage.met))  # the thread that renews meets it
     outage.clear()
 
     wait_until(lambda: admission.in_use() == 1)
@@ -397,7 +407,7 @@ def test_given_an_outage_when_it_ends_then_slots_are_renewed_and_those_given_bac
 
 
 def test_given_an_outage_when_closed_then_it_is_no_error_and_the_lease_decides(
-    shared: Shared, outage: list[Exception]
+    shared: Shared, outage: Outage
 ) -> None:
     admission, other = shared.process(), shared.process()
     leave = taken(admission)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from backends import Backend, PostgresBackend, SQLiteBackend
@@ -16,12 +16,13 @@ from key_stores import database_of_keys
 from pydantic import SecretStr
 from window_runs import growing, window_on
 
-from compaction_ledger import Ledger, signing_parts
+from compaction_ledger import Ledger, Pace, signing_parts
 from compaction_ledger.composition import Parts, history_search
 from compaction_ledger.domain.erasure import (
     ErasedFact,
     ErasureCompleted,
     ErasureRequested,
+    Subject,
 )
 from compaction_ledger.domain.errors import (
     Erased,
@@ -29,10 +30,13 @@ from compaction_ledger.domain.errors import (
     KeyMissing,
     UnknownConversation,
 )
+from compaction_ledger.domain.facts import Delivery
 from compaction_ledger.domain.history import HistoryQuery
 from compaction_ledger.domain.log import RangeKey
+from compaction_ledger.domain.ports import Transcripts
 from compaction_ledger.domain.transcript import NewMessage, NewRun
 from compaction_ledger.domain.window.keys import WindowKey
+from compaction_ledger.domain.work import Backlog, Found
 from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.erasing import Resumed
 
@@ -406,6 +410,32 @@ def test_a_worker_that_is_given_a_key_while_its_conversation_is_erased_is_refuse
     assert [one.state for one in raw.sealed.subjects().values() if one.is_named] == []
 
 
+def test_an_erasure_beside_the_first_claim_takes_its_key_for_no_damage(
+    parts: Parts, backend: Backend
+) -> None:
+    """It knows the conversation without a key, and finds the first event, which names one."""
+    fill(parts, 40, GONE)
+    other = backend.open()
+    worker = Worker(other, present_job(other, 0, conversation=GONE))
+    log: Any = parts.context.log
+    check = log.check_key
+
+    def claim_and_check(subject: Subject) -> None:
+        log.check_key = check
+        worker.claim()
+        check(subject)
+
+    log.check_key = claim_and_check
+    ledger = Ledger(parts, Settings())
+    ledger.erase(GONE, scope=SCOPE)
+    assert [type(entry.fact) for entry in ledger.events()] == [
+        ErasedFact,
+        ErasureRequested,
+        ErasureCompleted,
+    ]
+    assert ledger.verify().findings == ()
+
+
 @pytest.mark.slow
 def test_lines_written_while_a_conversation_is_erased_do_not_stay(
     filled: Ledger, parts: Parts
@@ -428,6 +458,205 @@ def test_lines_written_while_a_conversation_is_erased_do_not_stay(
     assert (SCOPE, GONE) not in set(raw._store.conversations())
 
 
+@pytest.fixture
+def lined(parts: Parts) -> Ledger:
+    """Two conversations of thirty pairs."""
+    fill(parts, 30, KEPT)
+    fill(parts, 30, GONE)
+    return Ledger(parts, Settings())
+
+
+def test_a_notice_beside_an_erasure_leaves_no_name_on_the_work_list(
+    lined: Ledger, parts: Parts
+) -> None:
+    """It looked before the erasure began, and is stored when that has passed by."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    notice = raw.notice
+
+    def erase_and_notice(places: Iterable[tuple[str, str]]) -> int:
+        raw.notice = notice
+        lined.erase(GONE, scope=SCOPE)
+        return int(notice(places))
+
+    raw.notice = erase_and_notice
+    lined.notice([(SCOPE, GONE), (SCOPE, KEPT)])
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+    assert lined.notice([(SCOPE, GONE), (SCOPE, KEPT)]) == 0  # from now on it is no news
+    assert lined.notice([(SCOPE, GONE), (SCOPE, "c-new")]) == 1
+    assert list(raw.places()) == [(SCOPE, KEPT), (SCOPE, "c-new")]
+
+
+class Listed:
+    """Transcripts of a host that lists its conversations, and reads them from the embedded ones."""
+
+    def __init__(self, transcripts: Transcripts) -> None:
+        self.conversation = transcripts.conversation
+        self.revision = transcripts.revision
+
+    def conversations(self) -> Iterable[tuple[str, str]]:
+        return [(SCOPE, GONE), (SCOPE, KEPT)]
+
+
+@pytest.mark.parametrize("which", ["embedded", "a host's"])
+def test_a_discovery_beside_an_erasure_leaves_no_name_on_the_work_list(
+    lined: Ledger, parts: Parts, which: str
+) -> None:
+    """It found the conversation before the erasure began."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    notice = raw.notice_changed
+
+    def erase_and_notice(page: Sequence[Found], view: str | None) -> int:
+        raw.notice_changed = notice
+        lined.erase(GONE, scope=SCOPE)
+        return int(notice(page, view))
+
+    raw.notice_changed = erase_and_notice
+    transcripts = parts.transcripts if which == "embedded" else Listed(parts.transcripts)
+    parts.work.discover(transcripts)
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+    # What lists it still, or has its lines again, is no news from then on.
+    assert parts.work.discover(Listed(parts.transcripts)) == 0
+    held: Any = parts.transcripts
+    held.unguarded.append(SCOPE, GONE, [NewMessage("n", "r", "user", "Back.")])
+    assert parts.work.discover(parts.transcripts) == 0
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+
+
+def test_what_a_late_writer_left_on_the_work_list_is_taken_away(
+    lined: Ledger, parts: Parts
+) -> None:
+    """It was killed before it could take it back; or the list was put back from before (S3)."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    lined.erase(GONE, scope=SCOPE)
+    assert lined.verify().findings == ()
+    raw.notice([(SCOPE, GONE)])
+    assert lined.erasure_leftovers() == [(SCOPE, GONE)]
+    assert ["work list" in one.message for one in lined.verify().findings] == [True]
+    assert lined.resume_erasures() == Resumed((), (), 1)
+    assert list(raw.places()) == []
+    assert lined.verify().findings == ()
+
+
+def test_a_worker_forgets_what_was_erased_since_it_was_noticed(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """An error of nobody: it is not counted, and not tried again."""
+    assert parts.eraser is not None
+    raw: Any = parts.eraser.stores["work"]
+    lined.erase(GONE, scope=SCOPE)
+    raw.notice([(SCOPE, GONE)])
+    backend.clock.advance(1)
+    served = lined.work(pace=Pace(threads=1, until_idle=True))
+    assert "failures" not in served.counts
+    assert lined.backlog() == Backlog()
+    assert list(raw.places()) == [(SCOPE, KEPT)]
+
+
+class Killed(BaseException):
+    """Nothing comes behind it."""
+
+
+def kill_when_begun(step: str) -> None:
+    if step == "begun":
+        raise Killed
+
+
+def test_who_resumes_leaves_to_others_what_they_begin_meanwhile(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """Else an erasure would be noted as complete, and its key would be there for ever."""
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    other = Ledger(backend.open(), Settings())
+    log: Any = parts.context.log
+    unfinished = log.unfinished
+
+    def look_and_begin(*words: object) -> object:
+        log.unfinished = unfinished
+        found = unfinished(*words)
+        with pytest.raises(Killed):
+            other.erase(GONE, scope=SCOPE, on_step=kill_when_begun)
+        return found
+
+    log.unfinished = look_and_begin
+    assert lined.resume_erasures() == Resumed((), (), 1)  # its lines, which nobody reads any more
+    ring: Any = parts.ring
+    (tombstone,) = ring._store.tombstones()
+    assert tombstone.state == "begun"
+    assert ring._store.find(tombstone.key).wrapped
+    (done,) = lined.resume_erasures().erasures
+    assert done.reference == tombstone.reference
+    assert not ring._store.find(tombstone.key).wrapped
+    assert lined.verify().findings == ()
+
+
+def test_what_another_erases_meanwhile_had_not_come_back(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """Who resumes has asked the keys what was erased, and then finds one more in the log."""
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    other = Ledger(backend.open(), Settings())
+    ring: Any = parts.ring
+    references = ring.references
+
+    def look_and_erase() -> list[str]:
+        ring.references = references
+        found = list(references())
+        other.erase(GONE, scope=SCOPE)
+        return found
+
+    ring.references = look_and_erase
+    assert lined.resume_erasures() == Resumed((), (), 0)
+
+
+def test_a_delivery_that_is_recorded_again_beside_an_erasure_is_refused(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """It is another only because it was erased."""
+    other = Ledger(backend.open(), Settings())
+    log: Any = parts.context.log
+    stream, deliver = log.stream, log.deliver
+    given: list[Delivery] = []
+
+    def keep(delivery: Delivery) -> int:
+        given.append(delivery)
+        return int(deliver(delivery))
+
+    def erase_and_read(name: str) -> object:
+        log.stream = stream
+        other.erase(GONE, scope=SCOPE)
+        return stream(name)
+
+    log.deliver = keep
+    lined.record_delivery(lined.assemble(GONE, scope=SCOPE, budget=10**6))
+    log.stream = erase_and_read
+    with pytest.raises(Erased):
+        deliver(given[0])
+    with pytest.raises(Erased):
+        deliver(given[0])
+
+
+def test_of_two_who_erase_the_later_is_told_that_it_was_erased(
+    lined: Ledger, parts: Parts, backend: Backend
+) -> None:
+    """It looked before the other began, and then nothing is known of the conversation."""
+    other = Ledger(backend.open(), Settings())
+    ring: Any = parts.ring
+    was_erased = ring.was_erased
+
+    def look_and_erase(scope: str, conversation: str) -> bool:
+        found = bool(was_erased(scope, conversation))
+        ring.was_erased = was_erased
+        other.erase(GONE, scope=SCOPE)
+        return found
+
+    ring.was_erased = look_and_erase
+    with pytest.raises(Erased):
+        lined.erase(GONE, scope=SCOPE)
+
+
 def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:
     """There is no key that could be destroyed: the bytes go, and the seals stay (S3)."""
     store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
@@ -446,6 +675,58 @@ def test_payloads_from_before_encryption_are_removed(tmp_path: Path) -> None:
     assert sum(not row.payload for row in rows) == done.blanked
     assert not any(b"apple" in row.payload for row in rows)
     later.close()
+    store.close()
+
+
+def test_payloads_that_are_removed_during_a_verification_are_no_damage(tmp_path: Path) -> None:
+    """It looked who is erased before the erasure began, and comes to the events behind it (S3)."""
+    store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
+    plain = store.open()
+    for name in (GONE, KEPT):
+        fill(plain, 40, name)
+        Worker(plain, present_job(plain, 0, conversation=name)).complete()
+    later = replace(store, settings=Settings())
+    one, other = later.open(), Ledger(later.open(), Settings())
+    ledger, raw = Ledger(one, Settings()), cast(Any, one.context.log).sealed
+    ledger.catch_up()
+    rows = raw.plain_rows
+
+    def erase_and_read(start: int, limit: int) -> object:
+        raw.plain_rows = rows
+        assert other.erase(GONE, scope=SCOPE).blanked == 3
+        return rows(start, limit)
+
+    raw.plain_rows = erase_and_read
+    assert ledger.verify().findings == ()
+    assert not [row for row in raw.rows(0, 3) if row.payload]
+    later.close()
+    store.close()
+
+
+def test_the_first_plain_payload_during_a_verification_is_no_damage(tmp_path: Path) -> None:
+    """All were encrypted when it began (S1)."""
+    store = SQLiteBackend(tmp_path)
+    parts = store.open()
+    for name in (GONE, KEPT):
+        fill(parts, 40, name)
+    Worker(parts, present_job(parts, 0, conversation=GONE)).claim()
+    plain = replace(store, settings=Settings(encryption="off"))
+    other = plain.open()
+    worker = Worker(other, present_job(other, 0, conversation=KEPT))
+    one = store.open()
+    ledger, raw = Ledger(one, Settings()), cast(Any, one.context.log).sealed
+    ledger.catch_up()
+    rows = raw.plain_rows
+
+    def claim_and_read(start: int, limit: int) -> object:
+        raw.plain_rows = rows
+        worker.claim()
+        return rows(start, limit)
+
+    raw.plain_rows = claim_and_read
+    assert ledger.verify().findings == ()
+    assert [row.payload[:1] == b"{" for row in raw.rows(0, 2)] == [False, True]
+    plain.close()
     store.close()
 
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Event
 from typing import Any, cast
 from uuid import UUID
 
 import pytest
 import rfc8785
+from at_once import all_at_once
 from backends import SECOND, START, Backend, SQLiteBackend
 from eventsourcing.persistence import StoredEvent
 from facts import delivery
@@ -202,12 +203,11 @@ def test_an_old_snapshot_does_not_say_that_a_claim_stands_which_is_over(backend:
 def test_threads_claim_at_once_and_exactly_one_wins_each_range(backend: Backend) -> None:
     sessions = [backend.open() for _ in range(4)]
     jobs = [made_up_job(from_pair) for from_pair in range(0, 50, 10)]
-    barrier = Barrier(len(sessions))
 
-    def claim_all(number: int) -> list[str]:
+    def claim_all(number: int, wait: Callable[[], object]) -> list[str]:
         won: list[str] = []
         for job in jobs:
-            barrier.wait()
+            wait()
             try:
                 Worker(sessions[number], job, f"w{number}").claim()
             except AlreadyClaimed:
@@ -215,10 +215,7 @@ def test_threads_claim_at_once_and_exactly_one_wins_each_range(backend: Backend)
             won.append(job.identity)
         return won
 
-    with ThreadPoolExecutor(len(sessions)) as pool:
-        won = [
-            identity for names in pool.map(claim_all, range(len(sessions))) for identity in names
-        ]
+    won = [identity for names in all_at_once(len(sessions), claim_all) for identity in names]
     assert sorted(won) == sorted(job.identity for job in jobs)
     log = sessions[0].context.log
     assert log.size() == len(jobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from at_once import all_at_once
 from backends import PostgresBackend
 from histories import CONVERSATION, SCOPE, lines
 from pg_bouncer import running_bouncer
@@ -85,14 +85,12 @@ def texts(store: PostgresTranscripts, conversation: str = CONVERSATION) -> dict[
 
 def at_once(*tasks: Callable[[], object]) -> None:
     """Run tasks in threads, all from the same moment; their errors come out."""
-    start = threading.Barrier(len(tasks))
 
-    def run(task: Callable[[], object]) -> None:
-        start.wait()
-        task()
+    def run(number: int, wait: Callable[[], object]) -> None:
+        wait()
+        tasks[number]()
 
-    with ThreadPoolExecutor(len(tasks)) as pool:
-        list(pool.map(run, tasks))
+    all_at_once(len(tasks), run)
 
 
 # --- writers at once ----------------------------------------------------------------------------

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Barrier
 from typing import Any, cast
 
 import pytest
+from at_once import all_at_once
 from backends import SECOND, START, Backend
 from chunk_scenarios import (
     AB,
@@ -159,12 +158,11 @@ def test_deliveries_have_a_stream_each(parts: Parts) -> None:
 def test_a8_of_many_that_claim_at_once_exactly_one_wins(backend: Backend) -> None:
     sessions = [backend.open() for _ in range(4)]
     runs = [replace(WINDOW, run=f"run-{number}") for number in range(5)]
-    barrier = Barrier(len(sessions))
 
-    def claim_all(number: int) -> list[str]:
+    def claim_all(number: int, wait: Callable[[], object]) -> list[str]:
         won: list[str] = []
         for window in runs:
-            barrier.wait()
+            wait()
             try:
                 ChunkWorker(sessions[number], chunk(1, 5, window=window), f"w{number}").claim()
             except AlreadyClaimed:
@@ -172,8 +170,7 @@ def test_a8_of_many_that_claim_at_once_exactly_one_wins(backend: Backend) -> Non
             won.append(window.run)
         return won
 
-    with ThreadPoolExecutor(len(sessions)) as pool:
-        won = [run for found in pool.map(claim_all, range(len(sessions))) for run in found]
+    won = [run for found in all_at_once(len(sessions), claim_all) for run in found]
     assert sorted(won) == [window.run for window in runs]
     log = sessions[0].context.log
     assert log.size() == len(runs)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pytest
 from backends import PostgresBackend
@@ -154,7 +155,9 @@ def test_who_notices_and_who_takes_never_wait_in_a_circle(sessions: list[Parts])
 
 
 def _database(parts: Parts) -> Database:
-    found = parts.work._database  # type: ignore[attr-defined]
+    assert parts.eraser is not None
+    work: Any = parts.eraser.stores["work"]  # without its guard
+    found = work._database
     assert isinstance(found, Database)
     return found
 

@@ -12,12 +12,13 @@ from threading import Barrier
 import psycopg
 import pytest
 from histories import CONVERSATION, SCOPE, Worker, lines, made_up_job
+from kept_processes import wait_until
 from pg_cuts import messages_of
 from pg_ledgers import PgLedger, Session, ledger_on, with_parameters
 from pg_proxy import Proxy
 
 from compaction_ledger.domain.conversation import RunState
-from compaction_ledger.domain.errors import LedgerBusy, StoreError, StoreUnavailable
+from compaction_ledger.domain.errors import Erased, LedgerBusy, StoreError, StoreUnavailable
 from compaction_ledger.domain.takeover import NewThread
 from compaction_ledger.infrastructure.postgres import migrating
 from compaction_ledger.infrastructure.postgres.address import parse_address
@@ -392,6 +393,40 @@ def test_who_is_in_the_way_for_too_long_is_told_of(table: PgLedger) -> None:
     assert notes(table) == ["held"]
     database.run(work, commit=True)
     assert notes(table) == ["changed"]
+
+
+@pytest.mark.parametrize("knows", ["who stands for it", "nobody"])
+def test_whose_name_is_forgotten_between_two_statements_was_erased(
+    ledger: PgLedger, knows: str
+) -> None:
+    """Who is given a key waits for the row of the conversation, and then there is none (S3)."""
+    session = ledger.open()
+    reference = session.log.subject_for(SCOPE, CONVERSATION).reference
+    given = reference if knows == "who stands for it" else "0" * 32
+    act = session.database.sql
+
+    def is_waiting() -> bool:
+        words = f'"{ledger.address.schema}".subject_with_key'
+        asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ %s"
+        return bool(ledger.execute(asked, words))
+
+    with (
+        psycopg.connect(ledger.address.conninfo) as erasing,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        lock = act("SELECT 1 FROM {schema}.subjects WHERE reference = %s FOR UPDATE")
+        erasing.execute(lock, (reference,))
+        asking = pool.submit(session.log.sealed.subject, SCOPE, CONVERSATION, given, "key")
+        try:
+            wait_until(is_waiting, 10)
+            erasing.execute(act("SELECT {schema}.mark_erased(%s)"), (reference,))
+            erasing.execute(act("SELECT {schema}.forget_name(%s)"), (reference,))
+            erasing.commit()
+        finally:
+            erasing.rollback()  # so that nobody waits for ever
+        with pytest.raises(Erased):
+            asking.result(30)
+    assert {one.conversation for one in session.log.sealed.subjects().values()} == {reference}
 
 
 def test_a_statement_that_failed_and_was_passed_over_is_no_commit(table: PgLedger) -> None:

@@ -36,7 +36,12 @@ from compaction_ledger.domain.errors import (
     NotTheHolder,
     Refused,
 )
-from compaction_ledger.domain.events import AttemptStarted, RangeCompleted
+from compaction_ledger.domain.events import (
+    AttemptStarted,
+    ClaimRenewed,
+    RangeClaimed,
+    RangeCompleted,
+)
 from compaction_ledger.infrastructure.event_store.codec import encode
 from compaction_ledger.ledger import Ledger
 from compaction_ledger.projections.memory import MemoryReadModels
@@ -257,10 +262,10 @@ def test_a_writer_waits_for_a_transaction_of_another_process(store: SQLiteBacken
 def test_a_worker_paused_past_its_lease_is_refused(store: SQLiteBackend) -> None:
     store.clock.now = time.time_ns() // 1_000
     parts = store.open()
-    with running("finish_late", store.path, SECOND) as paused:
+    with running("finish_late", store.path, 60 * SECOND) as paused:
         wait_for(paused, "started")
         paused.send_signal(signal.SIGSTOP)
-        store.clock.now = time.time_ns() // 1_000 + SECOND
+        store.clock.now = time.time_ns() // 1_000 + 60 * SECOND
         other = Worker(parts, JOB, "other")
         other.claim()
         other.start()
@@ -278,10 +283,10 @@ def test_a_worker_paused_past_its_lease_is_refused_though_nobody_took_over(
     store: SQLiteBackend,
 ) -> None:
     parts = store.open()
-    with running("finish_late", store.path, SECOND // 2) as paused:
+    with running("finish_late", store.path, 2 * SECOND) as paused:
         wait_for(paused, "started")
         paused.send_signal(signal.SIGSTOP)
-        time.sleep(0.6)
+        wait_until(lambda: lease_is_over(parts))
         tell(paused)
         paused.send_signal(signal.SIGCONT)
         assert wait_for(paused, "refused") == [LeaseExpired.code]
@@ -297,14 +302,12 @@ def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
 ) -> None:
     parts = store.open()
     fill(parts)
-    with running("compact_when_told", store.path, 1.0) as paused:
+    with running("compact_when_told", store.path, 3.0) as paused:
         wait_for(paused, "asked")
-        time.sleep(1.5)
-        wait_until(lambda: "ClaimRenewed" in names(parts))
+        wait_until(lambda: names(parts).count("ClaimRenewed") == 4)
         paused.send_signal(signal.SIGSTOP)
-        time.sleep(1.1)
         renewed = parts.context.log.size()
-        time.sleep(0.5)
+        wait_until(lambda: lease_is_over(parts))
         assert parts.context.log.size() == renewed
         tell(paused)
         paused.send_signal(signal.SIGCONT)
@@ -318,17 +321,26 @@ def test_a_worker_that_renews_is_refused_too_once_it_was_paused_past_its_lease(
 def test_a_killed_worker_renews_nothing_any_more(store: SQLiteBackend) -> None:
     parts = store.open()
     fill(parts)
-    with running("compact_when_told", store.path, 1.0) as killed:
+    with running("compact_when_told", store.path, 3.0) as killed:
         wait_for(killed, "asked")
         wait_until(lambda: "ClaimRenewed" in names(parts))
         kill_all([killed])
-        time.sleep(1.1)
-    store.clock.now = time.time_ns() // 1_000
+    renewed = parts.context.log.size()
+    time.sleep(1.1)  # it would be renewed each second
+    assert parts.context.log.size() == renewed
+    store.clock.now = time.time_ns() // 1_000 + 3 * SECOND
     other = Worker(store.open(), present_job(parts), "other")
     other.claim()
     other.start()
     other.finish()
     everything_holds(parts)
+
+
+def lease_is_over(parts: Parts) -> bool:
+    """By this machine's clock, which the worker goes by."""
+    facts = [entry.fact for entry in parts.context.log.read(0, 10**6)]
+    claims = [one for one in facts if isinstance(one, RangeClaimed | AttemptStarted | ClaimRenewed)]
+    return time.time_ns() // 1_000 > claims[-1].expires_at
 
 
 def names(parts: Parts) -> list[str]:

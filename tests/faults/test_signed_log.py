@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from manipulations import Victim, other_text, victim
 from witnesses import RunningWitness, running_witness
 
-from compaction_ledger import InvalidSetting
+from compaction_ledger import InvalidSetting, export_parts
 from compaction_ledger.domain.proof.checkpoints import parse_checkpoint
 from compaction_ledger.domain.proof.notes import parse_note
+from compaction_ledger.infrastructure.bundles import files
 from compaction_ledger.usecases.verifying import Verification
 
 
@@ -53,6 +57,24 @@ def test_a_log_as_it_was_signed(log: Victim, witness: RunningWitness) -> None:  
     assert (verification.events, verification.signed, verification.heads) == (12, 9, 2)
     assert log.verify().heads == 2  # of which the newest is kept twice
     assert log.verify(checkpoints=[log.checkpoints / "checkpoint"]).heads == 1
+
+
+def test_an_export_tells_the_digest_of_its_own_file(
+    log: Victim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # K5
+    """Another one has replaced it before it is told."""
+    path, digests = tmp_path / "bundle.zip", list[str]()
+
+    @contextmanager
+    def whole_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
+        with files.whole_file(path, replace=replace) as file:
+            yield file
+        digests.append(sha256(path.read_bytes()).hexdigest())
+        path.write_bytes(b"another export, with --force")
+
+    monkeypatch.setattr(export_parts, "whole_file", whole_file)
+    with log.opened() as ledger:
+        assert [ledger.export(path).sha256] == digests
 
 
 def test_a_log_rewritten_with_valid_hashes(log: Victim, witness: RunningWitness) -> None:  # K4

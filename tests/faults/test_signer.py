@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,17 @@ import pytest
 from backends import PostgresBackend, SQLiteBackend
 from chunk_scenarios import WINDOW, A, done
 from disks import small_disk, unwritable
+from histories import Worker, fill, present_job
 from signed_logs import add_leaves, leaf, signed_log
 
-from compaction_ledger import Ledger
+from compaction_ledger import Ledger, signing_parts
 from compaction_ledger.domain.errors import DiskFull, LedgerReadOnly
 from compaction_ledger.domain.proof.checkpoints import Checkpoint, open_checkpoint
 from compaction_ledger.domain.window.window_stream import EMPTY
+from compaction_ledger.infrastructure.proof.ed25519 import Ed25519Verifier
 from compaction_ledger.infrastructure.proof.keys import SignerKeys
+from compaction_ledger.settings import Settings
+from compaction_ledger.usecases.verifying import Verification
 
 SUPPORT = Path(__file__).parents[1] / "support"
 TIMEOUT = 120
@@ -216,3 +220,48 @@ def test_k4_a_restored_copy_is_refused_with_both_heads(tmp_path: Path) -> None:
     assert line["error"] == "smaller_tree"
     assert str(signed.checkpoint) in line["message"]
     assert "found size 1, root" in line["message"]
+
+
+READERS: dict[str, Callable[[Ledger, Path], object]] = {
+    "verify": lambda ledger, _: ledger.verify(),
+    "verify a file": lambda ledger, folder: ledger.verify(checkpoints=[folder / "checkpoint"]),
+    "export": lambda ledger, folder: ledger.export(folder.parent / "bundle.zip"),
+    "export a file": lambda ledger, folder: ledger.export(
+        folder.parent / "bundle.zip", checkpoint=folder / "checkpoint"
+    ),
+    "prove": lambda ledger, _: list(ledger.prove(0)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_k2_a_key_that_comes_and_signs_meanwhile_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """Whoever looks up the keys has read what was signed before."""
+    store = SQLiteBackend(tmp_path)
+    parts = store.open()
+    fill(parts, 40)
+    worker = Worker(parts, present_job(parts))
+    worker.claim()
+    signing_parts.log_signer(parts).sign()
+    verifiers = SignerKeys.verifiers
+    signed: list[int] = []
+
+    def looked_up(keys: SignerKeys) -> Sequence[Ed25519Verifier]:
+        found = verifiers(keys)
+        monkeypatch.setattr(SignerKeys, "verifiers", verifiers)
+        signing_parts.signer_keys(parts).rotate()
+        worker.start()
+        signed.append(signing_parts.log_signer(parts).sign().checkpoint.size)
+        return found
+
+    monkeypatch.setattr(SignerKeys, "verifiers", looked_up)
+    ledger = Ledger(store.open(), Settings())
+    places = parts.places
+    assert places is not None
+    done = READERS[reader](ledger, places.checkpoints)
+    assert signed == [2]
+    if isinstance(done, Verification):
+        assert done.findings == ()
+    assert ledger.verify().findings == ()
+    store.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import aws_servers
 import pytest
 from manipulations import Victim, other_text, victim
+from signed_logs import signed_log
 from timestamp_authority import TimestampAuthority, running_authority
 from witnesses import running_witness
 
@@ -21,11 +23,21 @@ from compaction_ledger.domain.errors import (
     WitnessRefused,
     WitnessUnavailable,
 )
-from compaction_ledger.domain.proof.notes import parse_note
+from compaction_ledger.domain.proof.inclusion import WitnessRequest
+from compaction_ledger.domain.proof.notes import NoteSignature, parse_note, sign_note
+from compaction_ledger.infrastructure.proof.beside import BesideFolder
+from compaction_ledger.infrastructure.proof.ed25519 import (
+    Ed25519Signer,
+    Ed25519Verifier,
+    private_key,
+)
+from compaction_ledger.infrastructure.proof.folder import CheckpointFolder
 from compaction_ledger.infrastructure.proof.s3_copies import S3Copies
 from compaction_ledger.infrastructure.proof.write_once import FolderCopies
 from compaction_ledger.infrastructure.timestamps.rfc3161 import Rfc3161Authority, trusted
-from compaction_ledger.usecases.spreading import Spread
+from compaction_ledger.infrastructure.witness.keys import witness_key
+from compaction_ledger.usecases.signing import LogSigner
+from compaction_ledger.usecases.spreading import Spread, Spreader
 
 
 @pytest.fixture
@@ -98,6 +110,96 @@ def test_a_witness_that_is_away_is_asked_the_next_time(log: Victim, tmp_path: Pa
         found = spread(log, witnesses=(one.setting, back.setting))
         assert (found.cosigned, found.failures) == ((one.name, back.name), ())
         assert len(parse_note(found.note).signatures) == 3
+
+
+class Asked:
+    """A witness that signs, once something has happened, unless it is away."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.is_away = False
+        self.meanwhile: Callable[[], object] = lambda: None
+        self._key = witness_key(folder / name, lambda: 1, name)
+
+    def add(self, request: WitnessRequest) -> tuple[NoteSignature, ...]:
+        if self.is_away:
+            raise WitnessUnavailable("away")
+        self.meanwhile()
+        return sign_note(parse_note(request.checkpoint).text, [self._key]).signatures
+
+    def latest(self, origin: str) -> bytes | None:
+        raise AssertionError(origin)
+
+
+def test_what_two_who_spread_were_given_is_kept(tmp_path: Path) -> None:  # K3
+    """One looked before the other kept what its witness signed, and keeps its own behind it."""
+    one, two = Asked(tmp_path, "w1"), Asked(tmp_path, "w2")
+    with signed_log(tmp_path, 3) as log:
+        signed = log.signer().sign()
+        beside = BesideFolder(log.published)
+        spreader = Spreader(beside, [one, two], [], None)
+
+        def spread_beside() -> None:
+            one.meanwhile = lambda: None
+            one.is_away, two.is_away = True, False
+            assert spreader.spread(signed.data, lambda _: ()).cosigned == ("w2",)
+            one.is_away, two.is_away = False, True
+
+        one.meanwhile = spread_beside
+        assert spreader.spread(signed.data, lambda _: ()).cosigned == ("w1",)
+        for note in (beside.cosigned(3), log.published.newest()):
+            assert note is not None
+            names = [signature.name for signature in parse_note(note).signatures]
+            assert sorted(names) == sorted([log.origin, "w1", "w2"])
+        assert spreader.spread(signed.data, lambda _: ()).cosigned == ("w1", "w2")
+
+
+def test_a_new_signature_of_the_same_size_is_not_replaced(tmp_path: Path) -> None:  # K2, K3
+    """While a witness is asked, a new key signs what the old one has signed."""
+    witness = Asked(tmp_path, "w1")
+    with signed_log(tmp_path, 3) as log:
+        signed = log.signer().sign()
+        new = Ed25519Signer(log.origin, private_key(bytes([9]) * 32))
+        keys = [Ed25519Verifier(key.verifier_key) for key in (new, log.key)]
+
+        def sign() -> None:
+            assert LogSigner(log.tree, log.published, [new], keys, "two").sign().new
+
+        witness.meanwhile = sign
+        spreader = Spreader(BesideFolder(log.published), [witness], [], None)
+        spreader.spread(signed.data, lambda _: ())
+        newest = log.published.newest()
+        assert newest is not None
+        found = {(each.name, each.key_id) for each in parse_note(newest).signatures}
+        assert {(log.origin, new.key_id), (log.origin, log.key.key_id)} <= found
+        assert "w1" in {name for name, _ in found}
+
+
+def test_a_time_stamp_is_kept_beside_a_signer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # K3
+    """Who signs takes its temporary file for what a dead writer left behind."""
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    with folder.locked():
+        folder.publish(1, b"note")
+    link = os.link
+
+    def sign_and_link(source: Path, path: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        with folder.locked():
+            pass
+        link(source, path)
+
+    monkeypatch.setattr(os, "link", sign_and_link)
+    BesideFolder(folder).keep_timestamp(1, b"stamp")
+    assert BesideFolder(folder).timestamp(1) == b"stamp"
+    assert [path.name for path in folder.folder.glob(".tmp-*")] == []
+
+
+def test_where_there_is_no_folder_no_time_stamp_is_kept(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    with folder.locked(), pytest.raises(StoreUnavailable):
+        BesideFolder(folder).keep_timestamp(1, b"stamp")
 
 
 def test_a_witness_that_does_not_know_the_log_or_the_key(log: Victim, tmp_path: Path) -> None:  # K3

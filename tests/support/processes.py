@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 TIMEOUT = 120
@@ -67,18 +68,26 @@ def kill_all(processes: Iterable[Process]) -> None:
         if process.poll() is None:
             process.kill()
         if process.stdout and not process.stdout.closed:
-            process.communicate()
+            process.communicate(timeout=TIMEOUT)
 
 
-def wait_for(process: Process, word: str) -> Sequence[str]:
-    """Read the process's output up to a line that begins with ``word``; the words after it."""
+def wait_for(process: Process, word: str, seconds: float = TIMEOUT) -> Sequence[str]:
+    """Read the process's output up to a line that begins with ``word``; the words after it.
+
+    One that does not say it in time is killed.
+    """
     assert process.stdout is not None
-    for line in process.stdout:
-        first, *rest = line.split()
-        if first == word:
-            return rest
-    _, err = process.communicate()
-    raise AssertionError(f"the process ended before it said {word!r}: {err}")
+    late = Timer(seconds, process.kill)
+    late.start()
+    try:
+        for line in process.stdout:
+            first, *rest = line.split()
+            if first == word:
+                return rest
+        _, err = process.communicate(timeout=TIMEOUT)
+    finally:
+        late.cancel()
+    raise AssertionError(f"the process ended, or was too late, before it said {word!r}: {err}")
 
 
 def tell(process: Process, word: str = "go") -> None:

@@ -85,7 +85,8 @@ class SignedLog:
 
     def prover(self) -> Prover:
         """What proves."""
-        return Prover(self.tree, self.published, [Ed25519Verifier(self.key.verifier_key)])
+        verifiers = [Ed25519Verifier(self.key.verifier_key)]
+        return Prover(self.tree, self.published, lambda: verifiers)
 
     def close(self) -> None:
         """Close the session."""

@@ -39,7 +39,8 @@ class Resumed:
     """What was left to do.
 
     ``erasures`` were begun and are complete now. A backup had brought back the keys of the references that
-    are ``destroyed_again``, and lines of so many conversations that are ``forgotten_again``.
+    are ``destroyed_again``, and so many conversations, by lines or on the work list, that are
+    ``forgotten_again``.
     """
 
     erasures: tuple[Erasure, ...]
@@ -53,8 +54,8 @@ class Eraser:
 
     ``scrub`` sees to it that deleted rows leave no trace in the ledger's files. ``check_allowed`` raises
     where whoever asks may not erase: before anything is noted, since that cannot be taken back.
-    ``conversations`` are those that have lines, erased or not, and ``is_known`` says whether anything is
-    stored of one.
+    ``conversations`` are those that have lines, or are on the work list, erased or not; one may come twice.
+    ``is_known`` says whether anything is stored of one.
     """
 
     log: ErasableLog
@@ -92,14 +93,19 @@ class Eraser:
             self._forget([(scope, conversation)])
             self.erasures.check(scope, conversation)
         if not unknown and not self.is_known(scope, conversation):
+            self.erasures.check(scope, conversation)  # it may be known no more by now
             raise UnknownConversation(
                 f"nothing is known of conversation {conversation!r} in scope {scope!r}; "
                 "to keep it away all the same, say so (--unknown)"
             )
 
     def leftovers(self) -> Sequence[tuple[str, str]]:
-        """Conversations that were erased and have lines again: a database was put back from before (S3)."""
-        return [place for place in self.conversations() if self.erasures.was_erased(*place)]
+        """Conversations that were erased and have lines again, or are on the work list (S3).
+
+        A database was put back from before, or a writer was killed before it took back what it wrote.
+        """
+        found = (place for place in self.conversations() if self.erasures.was_erased(*place))
+        return list(dict.fromkeys(found))
 
     def finding(self) -> Finding | None:
         """That there are leftovers, for verification; nothing of erasures that are under way just now."""
@@ -108,7 +114,8 @@ class Eraser:
             return None
         left = len(first & set(self.leftovers()))
         message = (
-            f"{left} erased conversations have lines among the transcripts: run `erase --resume`"
+            f"{left} erased conversations have lines among the transcripts, or are on the work list: "
+            "run `erase --resume`"
         )
         return Finding("erasure", message) if left else None
 
@@ -130,12 +137,17 @@ class Eraser:
         """
         self.check_allowed()
         self.erasures.check_keys(self.log.known_keys())
+        pending = list(self.erasures.pending())  # what others begin from now on is theirs
+        nameless = self.log.nameless()  # before the keys are asked: they know of it first
         begun = set(self.erasures.references())
-        again = [one for one in self.log.nameless() if one.reference not in begun]
+        again = [one for one in nameless if one.reference not in begun]
         for subject in again:  # the keys are older than the database
             self.erasures.bury(subject)
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
-        for reference in self.erasures.pending():  # all is done, and nobody noted it
+        still = set(self.erasures.pending())
+        for reference in (
+            one for one in pending if one in still
+        ):  # all is done, and nobody noted it
             self.scrub()
             self.erasures.complete(reference)
         leftovers = self.leftovers()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compaction_ledger.domain.errors import (
@@ -34,11 +34,14 @@ AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """What proves, by the newest checkpoint that was published."""
+    """What proves, by the newest checkpoint that was published.
+
+    The ``verifiers`` are asked for when a checkpoint was read: a new key is known before it signs.
+    """
 
     tree: TreeStore
     published: Published
-    verifiers: Sequence[NoteVerifier]
+    verifiers: Callable[[], Sequence[NoteVerifier]]
 
     def newest(self) -> SignedCheckpoint:
         """The newest checkpoint. Raises :class:`InvalidSetting` if there is none; :class:`InvalidProof`."""
@@ -49,7 +52,7 @@ class Prover:
                 place="checkpoint",
             )
         _, origin = self.tree.head()
-        return open_checkpoint(data, self.verifiers, origin)
+        return open_checkpoint(data, self.verifiers(), origin)
 
     def inclusion(self, indices: Sequence[int]) -> Iterator[InclusionProof]:
         """A proof for each event. Its ``extra`` is the event's envelope, which the leaf is the hash of.
@@ -120,4 +123,4 @@ class Prover:
         data = self.published.at(old)
         if data is None:
             return None
-        return open_checkpoint(data, self.verifiers, signed.checkpoint.origin).checkpoint.root
+        return open_checkpoint(data, self.verifiers(), signed.checkpoint.origin).checkpoint.root

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from compaction_ledger.domain.canonical import canonical_json, tagged_sha256
 from compaction_ledger.domain.errors import (
+    Erased,
     InvalidSetting,
     LedgerError,
     StoreError,
@@ -102,6 +103,9 @@ class Looker:
             raise
         except UnknownConversation:
             self.work.drop(item)
+            return Look()
+        except Erased:  # its name must not stay (S3)
+            self.work.forget(item.scope, item.conversation)
             return Look()
         except Exception as error:  # noqa: BLE001 - a defect that one conversation meets stops no other
             return Look(failure=self._failed(item, error))

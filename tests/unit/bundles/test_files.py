@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from compaction_ledger.domain.errors import InvalidSetting
+from compaction_ledger.domain.errors import DiskFull, InvalidSetting
 from compaction_ledger.infrastructure.bundles.files import whole_file
 
 
@@ -39,6 +41,24 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("place", ["missing/bundle", "file/bundle"])
+def test_where_there_is_no_folder_that_is_said(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSetting, match="there is no folder"):
+        written(tmp_path / place, b"new")
+
+
+def test_where_no_file_can_be_made_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> tuple[int, str]:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(DiskFull):
+        written(tmp_path / "bundle", b"new")
 
 
 @pytest.mark.parametrize("link", [False, True])

@@ -29,6 +29,7 @@ class Counting:
         self.plain_rows = recorder.plain_rows
         self.totals = recorder.totals
         self.subjects = recorder.subjects
+        self.subject_of = recorder.subject_of
 
     def rows_before(self, events: Sequence[tuple[str, int]]) -> Sequence[PlainRow]:
         self.lookups += 1

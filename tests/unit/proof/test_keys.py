@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Barrier
 
 import pytest
+from at_once import all_at_once
 
 from compaction_ledger.domain.errors import InvalidInput, UnusableSignerKey
 from compaction_ledger.domain.proof.notes import VerifierKey, parse_verifier_key
@@ -48,16 +47,30 @@ def test_k1_looking_makes_no_key_and_signing_makes_one(folder: Path) -> None:
 
 
 def test_k1_many_who_make_the_first_key_have_one(folder: Path) -> None:
-    together = Barrier(8)
-
-    def made(_: int) -> bytes:
-        together.wait()
+    def made(_: int, wait: Callable[[], object]) -> bytes:
+        wait()
         (signer,) = SignerKeys(folder, NAME).signers()
         return signer.key_id
 
-    with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(made, range(8)))) == 1
+    assert len(set(all_at_once(8, made))) == 1
     assert sorted(path.name for path in folder.iterdir()) == [PRIVATE]
+
+
+def test_k1_the_first_key_is_made_beside_one_who_rotates(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds the lock takes the other's temporary file for what a dead writer left behind."""
+    link = os.link
+    rotated: list[VerifierKey] = []
+
+    def rotate_and_link(source: Path, path: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        rotated.append(SignerKeys(folder, NAME).rotate())
+        link(source, path)
+
+    monkeypatch.setattr(os, "link", rotate_and_link)
+    (signer,) = SignerKeys(folder, NAME).signers()
+    assert [signer.verifier_key] == rotated == list(SignerKeys(folder, NAME).active_keys())
 
 
 def test_k2_go_s_private_key_is_read(folder: Path) -> None:

@@ -9,7 +9,7 @@ from scenarios import MODEL, good
 
 from compaction_ledger import composition
 from compaction_ledger.composition import Parts
-from compaction_ledger.domain.errors import DamagedLog, DiskFull, InvalidSetting
+from compaction_ledger.domain.errors import DamagedLog, DiskFull, Erased, InvalidSetting
 from compaction_ledger.domain.finish import Answer
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY
 from compaction_ledger.domain.summarization import SummaryRequest
@@ -206,6 +206,17 @@ def test_a_conversation_that_is_gone_is_dropped(parts: Parts) -> None:
     [gone] = [item for item in items if item.conversation == "gone"]
     assert looker(parts).look(gone) == Look()
     assert parts.work.backlog() == Backlog(leased=1)
+
+
+@pytest.mark.parametrize("noticed", [False, True])
+def test_a_conversation_that_is_erased_is_forgotten(parts: Parts, *, noticed: bool) -> None:
+    """No error, and nothing that is looked at again; also where it was noticed meanwhile (S3)."""
+    item = take(parts)
+    if noticed:
+        parts.work.notice([PLACE])
+    breaking(parts, Erased("it was erased"))
+    assert looker(parts).look(item) == Look()
+    assert list(parts.work.places()) == []
 
 
 # --- errors ---------------------------------------------------------------------------------------

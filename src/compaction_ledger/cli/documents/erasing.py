@@ -43,7 +43,7 @@ class EraseDocument(Document):
     """References of which a backup had brought back the key, which is destroyed once more."""
 
     forgotten_again: Count
-    """How many conversations a backup had brought back lines of, which are deleted once more."""
+    """How many conversations a backup had brought back, on the work list too, which are deleted once more."""
 
     @classmethod
     def of(cls, done: Erasure) -> EraseDocument:

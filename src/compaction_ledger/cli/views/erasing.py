@@ -15,7 +15,9 @@ def show_erase(console: Console, document: EraseDocument) -> None:
         console.print(f"Of what was erased {keys} had come back: destroyed once more.")
     if document.forgotten_again:
         conversations = plural(document.forgotten_again, "erased conversation")
-        console.print(f"Lines of {conversations} had come back: deleted once more.")
+        console.print(
+            f"{conversations} had come back, with lines or on the work list: deleted once more."
+        )
     if not (document.erased or document.destroyed_again or document.forgotten_again):
         console.print("There is nothing to complete: every erasure that was begun is done.")
     for one in document.erased:
