@@ -292,9 +292,8 @@ class LedgerLog(Application[UUID]):
         To destroy that one would leave them readable, and say that they were erased.
         """
         named = self.sealed.keys_of(subject.reference)
-        subject = self.with_key(
-            subject
-        )  # it may have got one since, before the event that names it
+        # It may have got one since, before the event that names it.
+        subject = self.with_key(subject)
         others = named - {subject.key}
         if others:
             raise DamagedLog(

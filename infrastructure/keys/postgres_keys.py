@@ -123,11 +123,8 @@ class PostgresWrappedKeys:
         if looked_at is not look_at or now - since >= self._look_seconds:
             rows = self._read("SELECT number FROM {schema}.key_revision WHERE id = 0")
             number = rows[0][0] if rows else 0
-            self._seen = (
-                now,
-                number,
-                look_at,
-            )  # which counts for nothing if somebody looked meanwhile
+            # Which counts for nothing if somebody looked meanwhile.
+            self._seen = (now, number, look_at)
         return number
 
     def look(self) -> None:

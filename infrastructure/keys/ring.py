@@ -262,10 +262,8 @@ class KeyRing:
         total = sum(number for name, number in self._store.count().items() if name != epoch)
         while found := self._store.older_than(epoch, _BATCH):
             pairs = [(old, self._rewrapped(old)) for old in found]
-            _, newest = pairs[-1]
-            epoch = (
-                newest.epoch
-            )  # another may have begun one: what is wrapped under it is not older
+            # Another may have begun one: what is wrapped under it is not older.
+            epoch = pairs[-1][1].epoch
             changed = self._store.replace(pairs)
             done += changed
             if progress:

@@ -124,9 +124,8 @@ class DynamoDBObjects:
         digest = sha256(content)
         inside = len(content) if len(content) <= IN_ITEM else min(len(blob.head), IN_ITEM)
         parts = range(inside, len(content), IN_PART)
-        for number, start in enumerate(
-            parts
-        ):  # the same bytes are the same part, whoever writes it
+        # The same bytes are the same part, whoever writes it.
+        for number, start in enumerate(parts):
             part = {"body": {"B": content[start : start + IN_PART]}}
             self._put({**self._key(_part_name(name, digest, number)), **part})
         item = {

@@ -126,9 +126,8 @@ class ObjectOriginals:
                 raise DamagedOriginal(f"{name} was deleted while it was read")
             originals += batches.decode_batch(name, blob, key)
         end = originals[-1].position + 1 if originals else 0
-        if (
-            stop is not None
-        ):  # what is there in all is asked only where not all that was wanted was found
+        # What is there in all is asked only where not all that was wanted was found.
+        if stop is not None:
             end = stop if end >= stop else min(stop, self.count(key))
         part = [kept for kept in originals if start <= kept.position < end]
         checking.check_dense(key, (kept.position for kept in part), start, end)

@@ -194,10 +194,8 @@ class Window:
             if self._turn is not None and self._due is None:
                 try:
                     due = self._preparer.plan(self._turn, self._beside)
-                except (
-                    StoreError,
-                    WindowTooSmall,
-                ) as error:  # the next turn plans anew, or is refused
+                except (StoreError, WindowTooSmall) as error:
+                    # The next turn plans anew, or is refused.
                     logger.info("nothing more is planned now: %s", error)
                 else:
                     self._due = due if isinstance(due, ChunkJob) else None

@@ -145,9 +145,8 @@ class Eraser:
             self.erasures.bury(subject)
         done = [self._erase(subject, on_step or _tell_nobody) for subject in self.unfinished()]
         still = set(self.erasures.pending())
-        for reference in (
-            one for one in pending if one in still
-        ):  # all is done, and nobody noted it
+        # Of these all is done, and nobody noted it.
+        for reference in (one for one in pending if one in still):
             self.scrub()
             self.erasures.complete(reference)
         leftovers = self.leftovers()

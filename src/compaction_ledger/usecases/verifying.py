@@ -145,9 +145,8 @@ def _compare(
     jobs = JobCheck()
     models.follow_to(log, position, on_fact=jobs.on_fact)
     records = models.records()
-    models.follow_to(
-        log, size, on_fact=jobs.on_fact
-    )  # what is behind must be possible to project (A10)
+    # What is behind must be possible to project (A10).
+    models.follow_to(log, size, on_fact=jobs.on_fact)
     for table, wanted in records.items():
         there = set(rows[table])
         missing = [row for row in wanted if row not in there]

@@ -175,9 +175,8 @@ def _times_of(outcome: RangeOutcome, now: int, soon: int) -> list[int]:
     match outcome.result:
         case "completed" | "already_completed" | "exhausted":
             return []
-        case (
-            "stopped" | "not_admitted"
-        ):  # whoever is not admitted waits before it asks for the next
+        case "stopped" | "not_admitted":
+            # Whoever is not admitted waits before it asks for the next.
             return [now]
         case "source_changed" | "refused":
             return [soon]

@@ -99,9 +99,8 @@ def backfill(
         raise typer.BadParameter("is for --scope-from option", ctx, param_hint="--scope")
     name = None if format_name == "auto" else format_name
     place = ArchivePlace(tuple(archive), name, scope_from.value, call.scope)
-    composition.archive(
-        place.places, place.format, place.scope_from, place.scope
-    )  # before a ledger
+    # Before there is a ledger.
+    composition.archive(place.places, place.format, place.scope_from, place.scope)
     choice = ModelChoice(model, base_url, api_key_env, max_tokens, timeout)
     with choice.open() as summarizer, _open(call, threads, at_once, timeout) as opened:
         run = Backfill(

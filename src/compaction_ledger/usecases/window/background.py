@@ -39,9 +39,8 @@ class Background:
                 self._thread = Thread(target=self._run, name=self._name, daemon=True)
                 try:
                     self._thread.start()
-                except (
-                    RuntimeError
-                ) as error:  # there can be no more threads: the next turn tries again
+                except RuntimeError as error:
+                    # There can be no more threads: the next turn tries again.
                     self._thread = self._waiting = None
                     logger.warning("nothing is compacted in the background: %s", error)
 
