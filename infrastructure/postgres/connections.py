@@ -74,6 +74,9 @@ class LedgerConnection(psycopg.Connection[tuple[Any, ...]]):
         """What the database knows it by, also through a pooler."""
         self.marks = 0
         """How many transactions left a mark so far."""
+        # psycopg numbers what it prepares from zero on in each connection. Behind a pooler that is not
+        # noticed such a name might be that of another's statement, which would be run instead.
+        self._prepared._prepared_idx = self.ident.int >> 66  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """As the base class, with an end."""

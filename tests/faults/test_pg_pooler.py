@@ -22,7 +22,8 @@ from scenarios import claimed
 from compaction_ledger import Ledger
 from compaction_ledger.domain.errors import StoreUnavailable
 from compaction_ledger.domain.range_stream import EMPTY
-from compaction_ledger.infrastructure.postgres.connections import LedgerConnection
+from compaction_ledger.infrastructure.postgres.address import parse_address
+from compaction_ledger.infrastructure.postgres.connections import LedgerConnection, connect
 from compaction_ledger.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -123,6 +124,20 @@ def test_a_pooler_that_is_not_noticed_costs_nothing_but_tries(
 
 def _prepare_at_once(connection: LedgerConnection) -> None:
     connection.prepare_threshold = 0
+
+
+def test_no_two_connections_give_their_statements_the_same_names(ledger: PgLedger) -> None:
+    """Or behind a pooler that is not noticed, one would be answered with what another has asked."""
+    names: list[str] = []
+    connections = [connect(parse_address(ledger.url)) for _ in range(3)]
+    for connection in connections:
+        with connection:
+            for statement in (b"SELECT 1 WHERE true", b"SELECT 2 WHERE true"):
+                connection.execute(statement, prepare=True)
+            rows = connection.execute("SELECT name FROM pg_prepared_statements", prepare=False)
+            names += [name for (name,) in rows]
+    assert len(names) == len(set(names)) == 6
+    assert all(len(name) < 64 for name in names)
 
 
 def test_two_ledgers_behind_a_pooler_that_is_not_noticed_are_not_mixed_up(

@@ -44,6 +44,9 @@ class Model:
             Answer("", FinishFacts(("tool_call",), 1), Usage(1, 1)),
             Answer(fault="provider_unavailable", detail=f"HTTP 503 {MARK}"),
             RuntimeError(MARK),
+            Answer(
+                f"Another {MARK}.", STOP
+            ),  # in between: three failures in a row would be an outage
             LedgerError(MARK),
             Stopped(MARK),
         ]
