@@ -212,9 +212,12 @@ class LedgerLog(Application[UUID]):
         """The facts at ``indices`` whose seal holds."""
         found: dict[int, Recorded] = {}
         payloads = self._cipher.reader()
-        for row in self.sealed.rows_at(indices):
+        rows = self.sealed.rows_at(indices)
+        before = self._before_plain(rows)
+        for row in rows:
             try:
-                self._check_beginning(row)
+                if (previous := before.get(row.idx)) is not None:
+                    check_encrypted(previous, row)
                 found[row.idx] = self._one(row, payloads)
             except DamagedLog:  # the caller is told by its absence, verification tells why
                 continue
@@ -362,18 +365,24 @@ class LedgerLog(Application[UUID]):
             and fields[0] not in ERASURE_EVENTS
         )
 
-    def _check_beginning(self, row: Row) -> None:
-        """Look up what an event that is read alone must fit to, where that is not known yet."""
-        fields = parse_fields(row.envelope) if type(row.envelope) is bytes else None
-        if fields is None:
-            return
-        if fields[8] not in self._names:
-            subject = self.sealed.subject_of(fields[8])
-            if subject is not None:
-                self._name(subject)
-        if not fields[1] and fields[0] not in ERASURE_EVENTS:
-            for before in self.sealed.rows_before([(fields[7], int(fields[9]) - 1)]):
-                check_encrypted(Row._make(before), row)
+    def _before_plain(self, rows: Sequence[Row]) -> Mapping[int, Row]:
+        """Of rows that are read alone, the one before each that is not encrypted, by the index of that.
+
+        Also looks up the conversations that they must fit to, as far as those are not known yet.
+        """
+        plain: dict[tuple[str, int], int] = {}
+        for row in rows:
+            fields = parse_fields(row.envelope) if type(row.envelope) is bytes else None
+            if fields is None:
+                continue
+            if fields[8] not in self._names:
+                subject = self.sealed.subject_of(fields[8])
+                if subject is not None:
+                    self._name(subject)
+            if not fields[1] and fields[0] not in ERASURE_EVENTS and int(fields[9]) > 1:
+                plain[fields[7], int(fields[9]) - 1] = row.idx
+        found = map(Row._make, self.sealed.rows_before([*plain]) if plain else ())
+        return {plain[row.stream, row.version]: row for row in found}
 
     def _name(self, subject: Subject) -> None:
         if subject.is_named:

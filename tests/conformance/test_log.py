@@ -47,6 +47,7 @@ from compaction_ledger.infrastructure.event_store.envelope import parse
 from compaction_ledger.infrastructure.event_store.sqlite_recorder import SealedSQLiteRecorder
 from compaction_ledger.infrastructure.event_store.streams import range_stream
 from compaction_ledger.infrastructure.sqlite.database import open_database
+from compaction_ledger.settings import Settings
 from compaction_ledger.usecases.range_session import RangeSession
 
 JOB = made_up_job()
@@ -121,6 +122,26 @@ def test_many_indices_at_once(parts: Parts) -> None:
         )
     found = parts.context.log.at(list(range(600)))
     assert sorted(found) == list(range(600))
+
+
+def test_facts_of_a_plain_log_are_looked_up_at_once(tmp_path: Path) -> None:
+    """Whether what stands before each is encrypted is asked for all of them together (S1)."""
+    store = SQLiteBackend(tmp_path, settings=Settings(encryption="off"))
+    parts = store.open()
+    for from_pair in range(0, 50, 10):
+        Worker(parts, made_up_job(from_pair), f"w{from_pair}").complete()
+    log: Any = parts.context.log
+    asked: list[int] = []
+    rows_before = log.sealed.rows_before
+
+    def count(events: Sequence[tuple[str, int]]) -> Any:
+        asked.append(len(events))
+        return rows_before(events)
+
+    log.sealed.rows_before = count
+    assert sorted(log.at(range(15))) == list(range(15))
+    assert asked == [10]  # the first event of a stream has none before it
+    store.close()
 
 
 def test_deliveries_have_a_stream_each(parts: Parts) -> None:
