@@ -203,7 +203,8 @@ def _replay(
         made = made._replace(payload=plain)
         if by_keys:
             made = encrypted(victim, made, plain, envelope_of(last).key)
-        made = sealed(made)
+        # With its own time: that stands in requests, and another second would be another text.
+        made = sealed(made, recorded=envelope_of(source).recorded)
     victim.append(made)
 
 
