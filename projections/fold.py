@@ -110,6 +110,8 @@ def _failed(rows: Rows, entry: Recorded, fact: AttemptFailed, _judge: Judge) -> 
 
 def _completed(rows: Rows, entry: Recorded, fact: RangeCompleted, _judge: Judge) -> None:
     summary = _known(rows, entry, fact.identity)
+    if _was_finished(summary, entry):
+        return
     _finish(summary, entry, "completed")
     summary.input_tokens = fact.usage.input_tokens
     summary.output_tokens = fact.usage.output_tokens
@@ -147,6 +149,8 @@ def _outdone(rows: Rows, entry: Recorded, summary: SummaryRecord) -> None:
 
 def _imported(rows: Rows, entry: Recorded, fact: SummaryImported, judge: Judge) -> None:
     summary = rows.summary(fact.identity) or _new_summary(fact.job, fact.identity, judge)
+    if _was_finished(summary, entry):
+        return
     _finish(summary, entry, "imported")
     summary.origin = fact.origin
     rows.put(summary)
@@ -208,6 +212,11 @@ def _known(rows: Rows, entry: Recorded, identity: str) -> SummaryRecord:
 
 def _is_finished(summary: SummaryRecord) -> bool:
     return summary.idx is not None
+
+
+def _was_finished(summary: SummaryRecord, entry: Recorded) -> bool:
+    """Whether it was before this fact: what somebody forged replaces nothing (A2)."""
+    return summary.idx is not None and summary.idx < entry.index
 
 
 def _finished_range(summary: SummaryRecord) -> RangeStatus:

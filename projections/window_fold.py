@@ -65,6 +65,8 @@ def _failed(rows: Rows, entry: Recorded, fact: ChunkAttemptFailed) -> None:
 
 def _completed(rows: Rows, entry: Recorded, fact: ChunkCompleted) -> None:
     chunk = _known(rows, entry, fact.identity)
+    if chunk.idx is not None and chunk.idx < entry.index:
+        return  # what somebody forged replaces nothing (A2)
     chunk.status = "completed"
     chunk.idx = entry.index
     chunk.recorded_at = entry.recorded_at

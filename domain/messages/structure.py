@@ -24,9 +24,8 @@ class Walk:
     def __init__(self) -> None:
         self.boundaries: list[int] = []
         self.instructions: list[int] = []
-        self._waiting: dict[
-            str, int
-        ] = {}  # calls by id; one may be in use twice where all is broken
+        # Calls by id; one may be in use twice where all is broken.
+        self._waiting: dict[str, int] = {}
         self._count = 0
         self._is_odd = False
 

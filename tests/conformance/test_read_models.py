@@ -52,6 +52,7 @@ from compaction_ledger.domain.errors import (
     DamagedReadModel,
     RebuildOvertaken,
 )
+from compaction_ledger.domain.events import RangeFact
 from compaction_ledger.domain.identity import Job, PromptVersion, job_for
 from compaction_ledger.domain.log import Recorded
 from compaction_ledger.domain.prompts import DEFAULT_REGISTRY, PromptRegistry
@@ -122,6 +123,23 @@ def long_history(parts: Parts, facts: int) -> None:
 
 
 # --- rows (P1) ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_import", [False, True])
+def test_a_second_completion_that_somebody_forged_replaces_nothing(
+    parts: Parts, by_import: bool
+) -> None:
+    """(A2) No command makes one; whoever writes to the store by other ways can."""
+    facts: list[RangeFact] = [imported()] if by_import else [claimed(), started(), completed()]
+    log = parts.context.log
+    log.append(key_of(JOB), EMPTY, facts)
+    caught_up(parts)
+    before = parts.read_models.records()
+    forged: list[RangeFact] = [completed(text="Forged."), imported("i2", text="Forged.")]
+    log.append(key_of(JOB), fold(facts), forged)
+    caught_up(parts)
+    assert log.size() == len(facts) + 2
+    assert parts.read_models.records() == before == folded(parts)
 
 
 def test_nothing_is_known_before_the_first_fact(parts: Parts) -> None:

@@ -19,6 +19,7 @@ from chunk_scenarios import (
     C,
     chunk,
     claimed,
+    completed,
     pin,
     released,
     window_delivery,
@@ -68,6 +69,16 @@ def test_nothing_is_known_before_the_first_fact(parts: Parts) -> None:
     models = caught_up(parts).read_models
     for ask in (models.window_chunks, models.window_pins, models.window_deliveries):
         assert list(ask(SCOPE, CONVERSATION)) == []
+
+
+def test_a_second_completion_that_somebody_forged_replaces_nothing(parts: Parts) -> None:
+    """(A2) No command makes one; whoever writes to the store by other ways can."""
+    complete(parts, A)
+    before = row(parts)
+    state = parts.context.log.load_window(A.window)
+    parts.context.log.append(A.window, state, [completed(text="entities:\n- forged")])
+    assert row(parts) == before
+    assert parts.read_models.records() == folded(parts).records()
 
 
 def test_a_chunk_from_its_claim_to_its_completion(backend: Backend) -> None:
